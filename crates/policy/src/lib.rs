@@ -1,0 +1,10 @@
+//! Pure judgement: what a command may do, and the grant that says so.
+//!
+//! This crate opens no file and starts no process. What it decides on has been resolved before it
+//! is called, and what it decided travels on as a [`Grant`], which nothing else can make.
+
+#![forbid(unsafe_code)]
+
+mod grant;
+
+pub use grant::{Confinement, Grant, Grantor};

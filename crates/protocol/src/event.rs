@@ -1,0 +1,107 @@
+//! The events of one command: it began, it wrote, it ended.
+
+use crate::{CallId, ExecToolCallOutput, SandboxType};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+
+/// One step of a call, as every front end sees it. On the wire its name is in `type`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type")]
+pub enum Event {
+    /// The command is about to be started.
+    ExecCommandBegin(ExecCommandBegin),
+    /// It wrote something.
+    ExecCommandOutputDelta(ExecCommandOutputDelta),
+    /// It writes more than is shown; the rest is only counted, and in the result.
+    ExecCommandOutputOmitted(ExecCommandOutputOmitted),
+    /// It ended.
+    ExecCommandEnd(Box<ExecCommandEnd>),
+}
+
+/// The command is about to be started.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ExecCommandBegin {
+    /// The call it belongs to.
+    pub call_id: CallId,
+    /// The command, as it will run.
+    pub command: Vec<String>,
+    /// Where it runs.
+    pub cwd: PathBuf,
+    /// What confines it.
+    pub sandbox: SandboxType,
+}
+
+/// A piece of output, at most 8 KiB.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ExecCommandOutputDelta {
+    /// The call it belongs to.
+    pub call_id: CallId,
+    /// Where it was written to.
+    pub stream: OutputStream,
+    /// How `chunk` is to be read.
+    pub encoding: Encoding,
+    /// The bytes, as text where they are text.
+    pub chunk: String,
+}
+
+impl ExecCommandOutputDelta {
+    /// Wraps raw output: as text where it is UTF-8, in base64 where it is not.
+    pub fn new(call_id: CallId, stream: OutputStream, bytes: &[u8]) -> Self {
+        let (encoding, chunk) = match std::str::from_utf8(bytes) {
+            Ok(text) => (Encoding::Utf8, text.to_owned()),
+            Err(_) => (Encoding::Base64, BASE64.encode(bytes)),
+        };
+        Self { call_id, stream, encoding, chunk }
+    }
+
+    /// The bytes as the command wrote them; `None` when the chunk is not what its encoding says.
+    pub fn bytes(&self) -> Option<Vec<u8>> {
+        match self.encoding {
+            Encoding::Utf8 => Some(self.chunk.clone().into_bytes()),
+            Encoding::Base64 => BASE64.decode(&self.chunk).ok(),
+        }
+    }
+}
+
+/// The call's share of output events is used up.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ExecCommandOutputOmitted {
+    /// The call it belongs to.
+    pub call_id: CallId,
+    /// How many output events were sent before this one.
+    pub after_deltas: u32,
+}
+
+/// The command ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ExecCommandEnd {
+    /// The call it belongs to.
+    pub call_id: CallId,
+    /// What it left behind.
+    #[serde(flatten)]
+    pub output: ExecToolCallOutput,
+    /// The same in the form a model is given.
+    pub formatted_output: String,
+}
+
+/// The stream that output was written to. A terminal has only one: its output counts as stdout.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum OutputStream {
+    /// Standard output.
+    Stdout,
+    /// Standard error.
+    Stderr,
+}
+
+/// How the bytes of a chunk are written in JSON.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Encoding {
+    /// As they are: the chunk is valid UTF-8.
+    #[serde(rename = "utf-8")]
+    Utf8,
+    /// In standard base64 with padding.
+    #[serde(rename = "base64")]
+    Base64,
+}

@@ -1,0 +1,19 @@
+//! Plain data that crosses a border: execution parameters, decisions, events, ids and errors.
+//!
+//! Nothing here does I/O, waits or decides. Every other crate may depend on this one, so it depends
+//! on none of them.
+
+#![forbid(unsafe_code)]
+
+mod call_id;
+mod error;
+mod event;
+mod exec;
+mod output;
+
+pub use call_id::CallId;
+pub use error::ExecError;
+pub use event::{Encoding, Event, ExecCommandBegin, ExecCommandEnd, ExecCommandOutputDelta};
+pub use event::{ExecCommandOutputOmitted, OutputStream};
+pub use exec::{DEFAULT_EXEC_TIMEOUT, ExecExpiration, ExecParams, SandboxPermissions, SandboxType};
+pub use output::{EXIT_CODE_SIGNAL_BASE, EXIT_CODE_TIMEOUT, ExecToolCallOutput, StreamOutput};

@@ -1,0 +1,84 @@
+//! What a command left behind when it ended.
+
+use crate::ExecError;
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+/// The exit code of a command that outlived its time limit.
+pub const EXIT_CODE_TIMEOUT: i32 = 124;
+
+/// The exit code of a command ended by signal `n` is this plus `n`.
+pub const EXIT_CODE_SIGNAL_BASE: i32 = 128;
+
+/// The result of one command.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ExecToolCallOutput {
+    /// The command's own exit code, 124 after a timeout, 128 + n after signal n.
+    pub exit_code: i32,
+    /// The signal that ended the command, if one did.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub signal: Option<i32>,
+    /// What it wrote to standard output.
+    pub stdout: StreamOutput,
+    /// What it wrote to standard error.
+    pub stderr: StreamOutput,
+    /// Both, in the order of arrival.
+    pub aggregated_output: StreamOutput,
+    /// From spawn to exit.
+    #[serde(rename = "duration_ms", with = "millis")]
+    pub duration: Duration,
+    /// The time limit ended it.
+    pub timed_out: bool,
+    /// Its call was cancelled.
+    pub cancelled: bool,
+    /// The command ended while something that it started still held its output open.
+    pub pipes_still_open: bool,
+    /// Processes of the command that could not be ended, because the system did not allow it.
+    pub left_running: u32,
+}
+
+impl ExecToolCallOutput {
+    /// The outcome as a result: a command that was cut off is an error that carries what it printed.
+    ///
+    /// # Errors
+    /// [`ExecError::Timeout`] or [`ExecError::Signal`] when the command did not end by itself.
+    pub fn into_result(self) -> Result<Self, ExecError> {
+        if self.timed_out {
+            return Err(ExecError::Timeout { output: Box::new(self) });
+        }
+        match self.signal {
+            Some(signal) => Err(ExecError::Signal { signal }),
+            None => Ok(self),
+        }
+    }
+}
+
+/// The text of one stream, and how much of it this is.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct StreamOutput {
+    /// The text; where the middle was dropped a line says so.
+    pub text: String,
+    /// When the middle was dropped: how many lines stand before the gap.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub truncated_after_lines: Option<u32>,
+    /// Everything the command wrote to this stream, in bytes.
+    pub total_bytes: u64,
+    /// How many of those bytes `text` leaves out.
+    pub omitted_bytes: u64,
+    /// The id of the file that holds all of it, when it was spilled.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub spill: Option<String>,
+}
+
+mod millis {
+    use serde::{Deserialize, Deserializer, Serializer};
+    use std::time::Duration;
+
+    pub(super) fn serialize<S: Serializer>(d: &Duration, s: S) -> Result<S::Ok, S::Error> {
+        s.serialize_u64(u64::try_from(d.as_millis()).unwrap_or(u64::MAX))
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Duration, D::Error> {
+        u64::deserialize(d).map(Duration::from_millis)
+    }
+}

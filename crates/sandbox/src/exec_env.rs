@@ -1,0 +1,58 @@
+//! A command that is ready to be spawned.
+
+use sandgate_protocol::{ExecExpiration, ExecParams, SandboxType};
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::path::Path;
+
+/// A granted command with its confinement in place. Only the sandbox manager makes one.
+#[derive(Debug, Clone)]
+pub struct ExecEnv {
+    params: ExecParams,
+    sandbox: SandboxType,
+}
+
+impl ExecEnv {
+    pub(crate) fn new(params: ExecParams, sandbox: SandboxType) -> Self {
+        Self { params, sandbox }
+    }
+
+    /// The file to execute.
+    pub fn program(&self) -> &Path {
+        &self.params.program
+    }
+
+    /// The command, as events and people see it.
+    pub fn command(&self) -> &[String] {
+        &self.params.command
+    }
+
+    /// The argument vector that the program receives, its name for itself first.
+    pub fn argv(&self) -> impl Iterator<Item = &OsStr> {
+        let (first, rest) = match self.params.command.split_first() {
+            Some((first, rest)) => (Some(self.params.arg0.as_ref().unwrap_or(first)), rest),
+            None => (None, &[][..]),
+        };
+        first.into_iter().chain(rest).map(OsStr::new)
+    }
+
+    /// Where it runs.
+    pub fn cwd(&self) -> &Path {
+        &self.params.cwd
+    }
+
+    /// Its whole environment.
+    pub fn env(&self) -> &BTreeMap<OsString, OsString> {
+        &self.params.env
+    }
+
+    /// When it is ended.
+    pub fn expiration(&self) -> ExecExpiration {
+        self.params.expiration
+    }
+
+    /// What confines it.
+    pub fn sandbox(&self) -> SandboxType {
+        self.sandbox
+    }
+}
