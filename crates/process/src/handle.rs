@@ -1,0 +1,189 @@
+//! A process that lives on while its owner does other things.
+
+use crate::broadcast::{Broadcast, OutputReceiver};
+use crate::drive::{Stragglers, drive};
+use crate::spawner::TerminalSize;
+use crate::stop::{Stop, Watch};
+use crate::sys::{Launched, Remote, Terminal, Writer};
+use bytes::Bytes;
+use sandgate_protocol::{EXIT_CODE_SIGNAL_BASE, ExecExpiration};
+use std::io;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use tokio::sync::{mpsc, oneshot};
+
+/// How many pieces of input may wait for a process that does not read.
+const WAITING_INPUTS: usize = 64;
+
+/// What ends the input of a terminal: Ctrl-D.
+const END_OF_TRANSMISSION: &[u8] = b"\x04";
+
+/// How a process ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Exit {
+    /// By itself, with this code.
+    Code(i32),
+    /// By this signal.
+    Signal(i32),
+}
+
+impl Exit {
+    /// The exit code as a shell would give it: 128 + n for signal n.
+    pub fn code(self) -> i32 {
+        match self {
+            Self::Code(code) => code,
+            Self::Signal(signal) => EXIT_CODE_SIGNAL_BASE + signal,
+        }
+    }
+
+    /// The signal that ended it, if one did.
+    pub fn signal(self) -> Option<i32> {
+        match self {
+            Self::Code(_) => None,
+            Self::Signal(signal) => Some(signal),
+        }
+    }
+}
+
+/// What starting a process gives.
+#[derive(Debug)]
+pub struct SpawnedProcess {
+    /// The process.
+    pub session: ProcessHandle,
+    /// Everything it writes, from its first byte on.
+    pub output_rx: OutputReceiver,
+    /// Its exit code, as soon as it has ended.
+    pub exit_rx: oneshot::Receiver<i32>,
+}
+
+/// A running process. Dropping it ends the process and everything that it started.
+pub struct ProcessHandle {
+    pid: u32,
+    exit: Arc<OnceLock<Exit>>,
+    broadcast: Broadcast,
+    input: Mutex<Option<mpsc::Sender<Bytes>>>,
+    terminal: Option<Terminal>,
+    remote: Remote,
+    stop: Stop,
+}
+
+impl std::fmt::Debug for ProcessHandle {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ProcessHandle")
+            .field("pid", &self.pid)
+            .field("exit", &self.exit.get())
+            .finish()
+    }
+}
+
+impl ProcessHandle {
+    /// The process id.
+    pub fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    /// Where to send its input; `None` when it has none, or when that was closed.
+    pub fn writer_sender(&self) -> Option<mpsc::Sender<Bytes>> {
+        self.input.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Ends its input: closes the pipe, or sends a terminal what Ctrl-D sends.
+    pub async fn close_stdin(&self) {
+        let input = self.input.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let (Some(input), Some(_)) = (input, &self.terminal) {
+            // It may have ended already.
+            let _ = input.send(Bytes::from_static(END_OF_TRANSMISSION)).await;
+        }
+    }
+
+    /// A new listener, who hears what the process writes from now on.
+    pub fn output_receiver(&self) -> OutputReceiver {
+        self.broadcast.subscribe()
+    }
+
+    /// Whether the process itself has ended.
+    pub fn has_exited(&self) -> bool {
+        self.exit.get().is_some()
+    }
+
+    /// Its exit code, once it has ended.
+    pub fn exit_code(&self) -> Option<i32> {
+        self.exit.get().map(|exit| exit.code())
+    }
+
+    /// How it ended, once it has.
+    pub fn exit(&self) -> Option<Exit> {
+        self.exit.get().copied()
+    }
+
+    /// Ends the process and everything that it started.
+    pub fn terminate(&self) {
+        self.stop.cancel.cancel();
+    }
+
+    /// Sends a signal to its process group.
+    pub fn signal(&self, signal: i32) {
+        self.remote.signal(signal);
+    }
+
+    /// Changes the size of its terminal.
+    ///
+    /// # Errors
+    /// When it has no terminal, or the system refuses.
+    pub fn resize(&self, size: TerminalSize) -> io::Result<()> {
+        match &self.terminal {
+            Some(terminal) => terminal.resize(size),
+            None => Err(io::Error::new(io::ErrorKind::Unsupported, "the process has no terminal")),
+        }
+    }
+}
+
+impl Drop for ProcessHandle {
+    fn drop(&mut self) {
+        self.terminate();
+    }
+}
+
+/// Watches over a job in the background until it has ended.
+pub(crate) fn supervise(launched: Launched, broadcast: Broadcast) -> SpawnedProcess {
+    let Launched { job, stdin, stdout, stderr, terminal } = launched;
+    let output_rx = broadcast.subscribe();
+    let exit = Arc::new(OnceLock::new());
+    let (exit_tx, exit_rx) = oneshot::channel();
+    let stop = Stop::default();
+    let session = ProcessHandle {
+        pid: job.pid(),
+        exit: Arc::clone(&exit),
+        broadcast: broadcast.clone(),
+        input: Mutex::new(stdin.map(feed)),
+        terminal,
+        remote: job.remote(),
+        stop: stop.clone(),
+    };
+    tokio::spawn(async move {
+        let mut sink = broadcast;
+        let watch = Watch::new(&stop, ExecExpiration::Cancellation);
+        let on_exit = |ended: &io::Result<crate::sys::Ended>| {
+            // A command that was killed together with its warden was killed.
+            let how = ended.as_ref().map_or(Exit::Signal(9), |ended| ended.exit);
+            let _ = exit.set(how);
+            // Nobody may be waiting for it.
+            let _ = exit_tx.send(how.code());
+        };
+        drive(job, [stdout, stderr], &mut sink, watch, Stragglers::Kill, on_exit).await;
+        sink.close();
+    });
+    SpawnedProcess { session, output_rx, exit_rx }
+}
+
+/// Writes what is sent to a process, until nobody can send any more.
+fn feed(mut writer: Writer) -> mpsc::Sender<Bytes> {
+    let (tx, mut rx) = mpsc::channel::<Bytes>(WAITING_INPUTS);
+    tokio::spawn(async move {
+        while let Some(bytes) = rx.recv().await {
+            if writer.write_all(&bytes).await.is_err() {
+                break;
+            }
+        }
+    });
+    tx
+}

@@ -1,0 +1,32 @@
+//! Starts, watches, bounds and ends processes.
+//!
+//! The one way in is an [`ExecEnv`](sandgate_sandbox::ExecEnv), which only the sandbox makes, so
+//! nothing is started here that was not granted and confined before. The one promise out is that no
+//! process outlives the call it belongs to unless the caller asked for it: see
+//! [`Stragglers`] and `docs/design/no-orphans.md`.
+
+#![deny(unsafe_code)]
+
+mod broadcast;
+mod drive;
+mod error;
+mod execute;
+mod handle;
+mod output;
+mod shell;
+mod spawner;
+mod stop;
+mod sys;
+
+pub use broadcast::{OutputChunk, OutputReceiver, Received};
+pub use drive::{OutputSink, Stragglers};
+pub use error::SpawnError;
+pub use execute::{ExecuteOptions, Executed, execute};
+pub use handle::{Exit, ProcessHandle, SpawnedProcess};
+pub use output::{
+    Decoded, HeadTailBuffer, ModelFormat, OutputCapture, RawOutput, RawStream, Spill, SpillPolicy,
+    SpillReport, decode, harmless,
+};
+pub use shell::{Login, Shell, ShellError, ShellType};
+pub use spawner::{Spawner, Stdin, TerminalSize};
+pub use stop::Stop;

@@ -1,0 +1,87 @@
+//! Starts processes from the environments that the sandbox made.
+
+use crate::broadcast::Broadcast;
+use crate::error::SpawnError;
+use crate::handle::{SpawnedProcess, supervise};
+use crate::sys::{Launch, Launched, Nursery, Stdio};
+use sandgate_sandbox::ExecEnv;
+use std::sync::Arc;
+
+/// Starts processes and sees to it that none outlives its owner. Cheap to clone.
+#[derive(Clone)]
+pub struct Spawner {
+    nursery: Arc<Nursery>,
+}
+
+/// Where a process reads its standard input from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Stdin {
+    /// Nothing: the first read finds the end.
+    #[default]
+    Null,
+    /// A pipe that the owner writes to.
+    Piped,
+    /// The standard input of this program.
+    Inherit,
+}
+
+/// The size of a terminal, in characters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TerminalSize {
+    /// Lines.
+    pub rows: u16,
+    /// Characters in a line.
+    pub columns: u16,
+}
+
+impl Default for TerminalSize {
+    fn default() -> Self {
+        Self { rows: 24, columns: 80 }
+    }
+}
+
+impl Spawner {
+    /// Prepares to start processes.
+    ///
+    /// On Linux this forks a small process that stays until the last clone of this value is
+    /// dropped. Call it early, before the program has threads and a large heap: it works later
+    /// too, only slower.
+    ///
+    /// # Errors
+    /// When the system makes no process for it.
+    pub fn start() -> Result<Self, SpawnError> {
+        Ok(Self { nursery: Arc::new(Nursery::start().map_err(SpawnError::Prepare)?) })
+    }
+
+    /// Starts a command with pipes for its output.
+    ///
+    /// # Errors
+    /// When the command cannot be started; see [`SpawnError`].
+    pub async fn spawn_pipe(
+        &self,
+        env: &ExecEnv,
+        stdin: Stdin,
+    ) -> Result<SpawnedProcess, SpawnError> {
+        let launched = self.launch(env, Stdio::Pipes(stdin)).await?;
+        Ok(supervise(launched, Broadcast::new()))
+    }
+
+    /// Starts a command on a terminal of its own.
+    ///
+    /// # Errors
+    /// When the command cannot be started; see [`SpawnError`].
+    pub async fn spawn_pty(
+        &self,
+        env: &ExecEnv,
+        size: TerminalSize,
+    ) -> Result<SpawnedProcess, SpawnError> {
+        let launched = self.launch(env, Stdio::Terminal(size)).await?;
+        Ok(supervise(launched, Broadcast::new()))
+    }
+
+    pub(crate) async fn launch(&self, env: &ExecEnv, stdio: Stdio) -> Result<Launched, SpawnError> {
+        SpawnError::check(env)?;
+        let launch = Launch { env, stdio };
+        self.nursery.launch(launch).await.map_err(|e| SpawnError::from_launch(env, e))
+    }
+}

@@ -1,0 +1,77 @@
+//! The ways in which a running command is ended from outside.
+
+use sandgate_protocol::ExecExpiration;
+use std::time::Duration;
+use tokio::time::{Instant, sleep_until};
+use tokio_util::sync::CancellationToken;
+
+/// How long a command that was interrupted may take to end by itself.
+pub(crate) const INTERRUPT_GRACE: Duration = Duration::from_secs(2);
+
+/// The caller's two levers on a running command.
+#[derive(Debug, Clone, Default)]
+pub struct Stop {
+    /// Ends the command and everything it started, at once.
+    pub cancel: CancellationToken,
+    /// Sends the command what Ctrl-C sends, and ends it if it does not end by itself soon.
+    pub interrupt: CancellationToken,
+}
+
+/// Why a command is being ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Cause {
+    Timeout,
+    Cancelled,
+}
+
+/// The next thing to do about a command that is still running.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// Ask it to end.
+    Interrupt,
+    /// End it.
+    Kill(Cause),
+}
+
+/// Watches the clock and the levers for one command.
+pub(crate) struct Watch<'a> {
+    stop: &'a Stop,
+    deadline: Option<Instant>,
+    /// Set once the command was asked to end.
+    grace_ends: Option<Instant>,
+}
+
+impl<'a> Watch<'a> {
+    pub(crate) fn new(stop: &'a Stop, expiration: ExecExpiration) -> Self {
+        // A limit too far away to be written down is no limit.
+        let deadline = expiration.timeout().and_then(|limit| Instant::now().checked_add(limit));
+        Self { stop, deadline, grace_ends: None }
+    }
+
+    /// Waits for the next step. Can be dropped and called again.
+    pub(crate) async fn step(&mut self) -> Step {
+        let interrupted = self.grace_ends.is_some();
+        tokio::select! {
+            biased;
+            () = self.stop.cancel.cancelled() => Step::Kill(Cause::Cancelled),
+            () = until(self.grace_ends) => Step::Kill(Cause::Cancelled),
+            () = self.stop.interrupt.cancelled(), if !interrupted => {
+                self.grace_ends = Some(Instant::now() + INTERRUPT_GRACE);
+                Step::Interrupt
+            }
+            () = until(self.deadline) => Step::Kill(Cause::Timeout),
+        }
+    }
+
+    /// Whether the command was asked to end, and so ended because of it.
+    pub(crate) fn interrupted(&self) -> bool {
+        self.grace_ends.is_some()
+    }
+}
+
+async fn until(instant: Option<Instant>) {
+    match instant {
+        Some(instant) => sleep_until(instant).await,
+        None => std::future::pending().await,
+    }
+}

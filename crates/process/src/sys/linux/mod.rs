@@ -1,0 +1,25 @@
+//! Linux: jobs are started by a small process of their own, so that none is ever orphaned.
+//!
+//! Three kinds of process take part; `docs/design/no-orphans.md` says why.
+//!
+//! - The *host* is the program that uses this library.
+//! - The *nursery* is forked from the host once. It drops the host's memory and descriptors, and
+//!   from then on only keeps one idle warden ready.
+//! - A *warden* takes one request, starts its command, and is the subreaper of everything that the
+//!   command starts. It ends them all when it is told to, or when its socket to the host closes,
+//!   which also happens when the host is killed.
+//!
+//! The nursery and the wardens run after a `fork` of a process that may have threads. They
+//! allocate nothing, take no lock and call nothing but the kernel.
+
+mod children;
+mod forget;
+mod host;
+mod job;
+mod nursery;
+mod raw;
+mod warden;
+mod wire;
+
+pub(crate) use host::Nursery;
+pub(crate) use job::{Job, Remote};

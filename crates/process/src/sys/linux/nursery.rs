@@ -1,0 +1,202 @@
+//! The process that always has one idle warden ready.
+//!
+//! It is forked from the host once and knows nothing of it but a socket. When the host is gone,
+//! so is it.
+
+use super::children::{self, Reaped};
+use super::raw::{self, Forked, NeverReturn};
+use super::wire::{REQUEST_FDS, Reply, Request};
+use super::{forget, warden};
+use crate::sys::Stage;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd};
+use rustix::io::Errno;
+use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
+use rustix::process::Pid;
+use std::io::IoSliceMut;
+use std::mem::MaybeUninit;
+
+/// How many jobs may be alive at once. More are refused, not queued.
+const MAX_WARDENS: usize = 4096;
+
+/// How long to wait before trying again to make a process, when the system refused one.
+const RETRY: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
+
+/// While strays are being ended they are looked for at least this often.
+const NEXT_PASS: Timespec = Timespec { tv_sec: 0, tv_nsec: 2_000_000 };
+
+/// Becomes the nursery. `requests` is where the host's requests arrive.
+///
+/// # Safety
+/// Must be called in a process that was just forked and has nothing else to do: it closes every
+/// other descriptor and drops the memory that it does not need.
+pub(super) unsafe fn become_nursery(requests: BorrowedFd<'_>) -> ! {
+    let _never = NeverReturn;
+    raw::take_over_signals();
+    let keep = requests.as_raw_fd();
+    // SAFETY: the host's descriptors are of no use here; nothing in this process refers to them.
+    unsafe { raw::close_all_but(&[keep]) };
+    // SAFETY: from here on nothing of the host's heap is read.
+    unsafe { forget::drop_host_memory() };
+    let _ = rustix::process::setsid();
+    let _ = rustix::process::chdir(c"/");
+    let _ = rustix::thread::set_name(c"sg-nursery");
+    if fill_stdio().is_ok()
+        && let Ok(nursery) = Nursery::new(requests)
+    {
+        nursery.run();
+    }
+    raw::exit_now(1);
+}
+
+/// Occupies descriptors 0 to 2, so that nothing that arrives later lands on them.
+fn fill_stdio() -> Result<(), Errno> {
+    loop {
+        let null =
+            rustix::fs::open(c"/dev/null", rustix::fs::OFlags::RDWR, rustix::fs::Mode::empty())?;
+        if null.as_raw_fd() > 2 {
+            return Ok(());
+        }
+        // It stays open for the life of this process.
+        std::mem::forget(null);
+    }
+}
+
+struct Nursery<'a> {
+    requests: BorrowedFd<'a>,
+    /// A warden writes a byte here when it has taken a request.
+    taken: OwnedFd,
+    taken_writer: OwnedFd,
+    child_signals: OwnedFd,
+    idle: Option<Pid>,
+    /// A warden was killed, and there may be processes of its job to end.
+    strays: bool,
+    wardens: [Option<Pid>; MAX_WARDENS],
+}
+
+impl<'a> Nursery<'a> {
+    fn new(requests: BorrowedFd<'a>) -> Result<Self, Errno> {
+        let flags = rustix::pipe::PipeFlags::CLOEXEC | rustix::pipe::PipeFlags::NONBLOCK;
+        let (taken, taken_writer) = rustix::pipe::pipe_with(flags)?;
+        // When a warden is killed, what it watched over comes here.
+        rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
+        Ok(Self {
+            requests,
+            taken,
+            taken_writer,
+            child_signals: raw::child_signal_fd()?,
+            idle: None,
+            strays: false,
+            wardens: [None; MAX_WARDENS],
+        })
+    }
+
+    fn run(mut self) {
+        loop {
+            let refused = if self.idle.is_none() { self.hire() } else { None };
+            let listen = if refused.is_some() { PollFlags::IN } else { PollFlags::empty() };
+            let mut fds = [
+                PollFd::from_borrowed_fd(self.requests, listen),
+                PollFd::new(&self.taken, PollFlags::IN),
+                PollFd::new(&self.child_signals, PollFlags::IN),
+            ];
+            let again = if self.strays { Some(&NEXT_PASS) } else { refused.map(|_| &RETRY) };
+            if poll(&mut fds, again).is_err_and(|e| e != Errno::INTR) {
+                return;
+            }
+            let [request, taken, child] = fds.map(|fd| fd.revents());
+            if request.intersects(PollFlags::HUP | PollFlags::ERR) {
+                return;
+            }
+            if let Some(errno) = refused
+                && request.contains(PollFlags::IN)
+            {
+                self.refuse(errno);
+            }
+            if taken.contains(PollFlags::IN) {
+                let _ = rustix::io::read(&self.taken, &mut [0u8; 8]);
+                self.idle = None;
+            }
+            if child.contains(PollFlags::IN) {
+                let _ = rustix::io::read(&self.child_signals, &mut [0u8; 512]);
+                self.reap();
+            }
+            if self.strays {
+                self.end_strays();
+            }
+        }
+    }
+
+    /// Forks an idle warden. Says why it could not.
+    fn hire(&mut self) -> Option<Errno> {
+        let Some(slot) = self.wardens.iter().position(Option::is_none) else {
+            return Some(Errno::AGAIN);
+        };
+        // SAFETY: the child goes to `warden::serve`, which makes only kernel calls and never returns.
+        match unsafe { raw::fork_single() } {
+            Ok(Forked::Child) => warden::serve(self.requests, self.taken_writer.as_fd()),
+            Ok(Forked::Parent(pid)) => {
+                self.idle = Pid::from_raw(pid);
+                if let Some(slot) = self.wardens.get_mut(slot) {
+                    *slot = self.idle;
+                }
+                None
+            }
+            Err(errno) => Some(errno),
+        }
+    }
+
+    /// Answers a request that no warden can be made for.
+    fn refuse(&self, errno: Errno) {
+        if let Some((_, [_, control, ..])) = receive(self.requests, RecvFlags::DONTWAIT) {
+            let stage = Stage::Fork as u32;
+            let reply = Reply::Failed { stage, errno: errno.raw_os_error() };
+            let _ = rustix::io::write(&control, &reply.encode());
+        }
+    }
+
+    fn reap(&mut self) {
+        while let Reaped::One(pid, status) = children::reap() {
+            if let Some(slot) = self.wardens.iter_mut().find(|slot| **slot == Some(pid)) {
+                *slot = None;
+                // A warden goes only when nothing is left of its job. If one was killed, the rest
+                // of its job is now ours, and there is nobody else to end it.
+                self.strays |= status.signaled();
+            }
+            if self.idle == Some(pid) {
+                self.idle = None;
+            }
+        }
+    }
+
+    fn end_strays(&mut self) {
+        let found = children::kill_all(|pid| self.wardens.contains(&Some(pid)));
+        self.strays = found.all > found.refused;
+    }
+}
+
+/// Takes one request and its descriptors off the socket. `None` when there is none to be had.
+pub(super) fn receive(
+    requests: BorrowedFd<'_>,
+    flags: RecvFlags,
+) -> Option<(Request, [OwnedFd; REQUEST_FDS])> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(REQUEST_FDS))];
+    let mut ancillary = RecvAncillaryBuffer::new(&mut space);
+    let mut bytes = [0u8; Request::LEN];
+    let flags = flags | RecvFlags::CMSG_CLOEXEC;
+    let received = rustix::io::retry_on_intr(|| {
+        recvmsg(requests, &mut [IoSliceMut::new(&mut bytes)], &mut ancillary, flags)
+    })
+    .ok()?;
+    let mut fds = [const { None }; REQUEST_FDS];
+    for message in ancillary.drain() {
+        if let RecvAncillaryMessage::ScmRights(rights) = message {
+            for (slot, fd) in fds.iter_mut().zip(rights) {
+                *slot = Some(fd);
+            }
+        }
+    }
+    let request = Request::decode(bytes.get(..received.bytes)?)?;
+    let [Some(a), Some(b), Some(c), Some(d), Some(e)] = fds else { return None };
+    Some((request, [a, b, c, d, e]))
+}

@@ -1,0 +1,227 @@
+//! The kernel calls that have no safe form elsewhere, each wrapped once.
+//!
+//! Everything here may be used after a fork of a process with threads: no function allocates or
+//! takes a lock.
+
+use rustix::fd::{FromRawFd as _, OwnedFd, RawFd};
+use rustix::io::Errno;
+use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
+use std::ffi::{c_char, c_int, c_void};
+use std::ptr;
+
+/// Which side of a fork this is.
+pub(super) enum Forked {
+    /// The new process.
+    Child,
+    /// The old one, told the new one's id.
+    Parent(c_int),
+}
+
+/// Forks the host, with the C library's own fork handlers run.
+///
+/// # Safety
+/// The child may only call what is async-signal-safe, and must never return to the caller's code.
+pub(super) unsafe fn fork_host() -> Result<Forked, Errno> {
+    // SAFETY: the caller keeps the child to async-signal-safe calls.
+    let pid = unsafe { libc::fork() };
+    forked(i64::from(pid))
+}
+
+/// Forks a process that has one thread and no C library state worth a handler.
+///
+/// # Safety
+/// As for [`fork_host`].
+pub(super) unsafe fn fork_single() -> Result<Forked, Errno> {
+    // The argument order differs between architectures, but all but the flags are zero.
+    // SAFETY: without CLONE_VM this is a plain fork; the caller keeps the child's promise.
+    let pid = unsafe { libc::syscall(libc::SYS_clone, libc::SIGCHLD, 0, 0, 0, 0) };
+    forked(pid)
+}
+
+fn forked(pid: i64) -> Result<Forked, Errno> {
+    match pid {
+        0 => Ok(Forked::Child),
+        1.. => Ok(Forked::Parent(c_int::try_from(pid).unwrap_or(c_int::MAX))),
+        _ => Err(last_errno()),
+    }
+}
+
+fn last_errno() -> Errno {
+    // SAFETY: the location is this thread's own and always valid.
+    let location = unsafe { libc::__errno_location() };
+    // SAFETY: as above; reading an integer.
+    Errno::from_raw_os_error(unsafe { *location })
+}
+
+/// Ends this process at once, without running anything of the C library or of Rust.
+pub(super) fn exit_now(code: c_int) -> ! {
+    // SAFETY: `_exit` is async-signal-safe and does not return.
+    unsafe { libc::_exit(code) }
+}
+
+/// Ends the process when it is dropped: a panic after a fork must not unwind into the host's code.
+pub(super) struct NeverReturn;
+
+impl Drop for NeverReturn {
+    fn drop(&mut self) {
+        exit_now(70);
+    }
+}
+
+/// Blocks every signal and sets every handler back to the default.
+///
+/// In this order, so that no handler of the host runs in the new process.
+pub(super) fn take_over_signals() {
+    set_signal_mask(!0);
+    default_handlers();
+}
+
+/// Lets every signal through again: what a new program expects.
+pub(super) fn unblock_signals() {
+    set_signal_mask(0);
+}
+
+fn set_signal_mask(mask: u64) {
+    // The raw call takes the kernel's 64-bit set; the C library's own leaves out its private
+    // signals, which must be blocked and unblocked here too.
+    // SAFETY: the kernel reads eight bytes from a live u64 and writes nothing back.
+    unsafe {
+        libc::syscall(
+            libc::SYS_rt_sigprocmask,
+            libc::SIG_SETMASK,
+            ptr::from_ref(&mask),
+            ptr::null_mut::<u64>(),
+            size_of::<u64>(),
+        )
+    };
+}
+
+fn default_handlers() {
+    // The kernel's own structure, zeroed, on every architecture: SIG_DFL, no flags, empty mask. The
+    // C library's call would refuse the signals that it keeps for itself.
+    let action = [0u64; 4];
+    for signal in 1..=64 {
+        // The two that cannot be changed answer EINVAL, which is as good.
+        // SAFETY: the kernel reads no more than 32 bytes of a live array; no old action is wanted.
+        unsafe {
+            libc::syscall(
+                libc::SYS_rt_sigaction,
+                signal,
+                action.as_ptr(),
+                ptr::null_mut::<u64>(),
+                size_of::<u64>(),
+            )
+        };
+    }
+}
+
+/// A descriptor that becomes readable when a child changes state. SIGCHLD must be blocked.
+pub(super) fn child_signal_fd() -> Result<OwnedFd, Errno> {
+    let mask: u64 = 1 << (libc::SIGCHLD - 1);
+    // SAFETY: the kernel reads eight bytes from a live u64.
+    let fd = unsafe {
+        libc::syscall(
+            libc::SYS_signalfd4,
+            -1,
+            ptr::from_ref(&mask),
+            size_of::<u64>(),
+            libc::SFD_CLOEXEC | libc::SFD_NONBLOCK,
+        )
+    };
+    let Ok(fd @ 0..) = RawFd::try_from(fd) else { return Err(last_errno()) };
+    // SAFETY: the kernel has just given us this descriptor.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// Closes every descriptor that is not in `keep`, which must be sorted.
+///
+/// # Safety
+/// No value that owns one of the closed descriptors may be used afterwards.
+pub(super) unsafe fn close_all_but(keep: &[RawFd]) {
+    let mut from: libc::c_uint = 0;
+    for &fd in keep {
+        let fd = fd.cast_unsigned();
+        if fd > from {
+            close_range(from, fd - 1);
+        }
+        from = fd + 1;
+    }
+    close_range(from, libc::c_uint::MAX);
+}
+
+/// Closes all descriptors from 3 on.
+///
+/// # Safety
+/// As for [`close_all_but`].
+pub(super) unsafe fn close_all_but_stdio() {
+    close_range(3, libc::c_uint::MAX);
+}
+
+fn close_range(first: libc::c_uint, last: libc::c_uint) {
+    // SAFETY: closing descriptors touches no memory; who owned them is the callers' promise.
+    if unsafe { libc::syscall(libc::SYS_close_range, first, last, 0) } == 0 {
+        return;
+    }
+    // Kernels before 5.9 have no such call. Their descriptors are counted one by one, as far as
+    // any can be open.
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: the kernel fills the live value it is given.
+    unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) };
+    let end = libc::c_uint::try_from(limit.rlim_max).unwrap_or(1 << 20).min(1 << 20);
+    for fd in first..=last.min(end) {
+        // SAFETY: as above.
+        unsafe { libc::close(fd.cast_signed()) };
+    }
+}
+
+/// The stack that a command's process uses between its making and its exec.
+pub(super) struct ChildStack {
+    top: *mut c_void,
+}
+
+impl ChildStack {
+    const SIZE: usize = 64 * 1024;
+
+    /// Maps a stack; it lives as long as this process.
+    pub(super) fn map() -> Result<Self, Errno> {
+        let flags = MapFlags::PRIVATE | MapFlags::STACK;
+        // SAFETY: an anonymous mapping at an address of the kernel's choice overlaps nothing.
+        let base = unsafe {
+            mmap_anonymous(ptr::null_mut(), Self::SIZE, ProtFlags::READ | ProtFlags::WRITE, flags)
+        }?;
+        // SAFETY: one past the end of the mapping, which is where a stack that grows down begins.
+        Ok(Self { top: unsafe { base.byte_add(Self::SIZE) } })
+    }
+}
+
+/// Starts a process that shares this one's memory until it executes a program or exits; this one
+/// is held up until then. Returns the new process's id.
+///
+/// # Safety
+/// `child` must end by an exec or by [`exit_now`], may only call what is async-signal-safe, and
+/// must leave this process's memory in a state that it can go on with. `arg` must be what `child`
+/// expects.
+pub(super) unsafe fn start_sharing_memory(
+    stack: &ChildStack,
+    child: extern "C" fn(*mut c_void) -> c_int,
+    arg: *mut c_void,
+) -> Result<c_int, Errno> {
+    let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
+    // SAFETY: the stack is live, big enough and used by nobody else while this process is held up.
+    let pid = unsafe { libc::clone(child, stack.top, flags, arg) };
+    if pid > 0 { Ok(pid) } else { Err(last_errno()) }
+}
+
+/// Replaces this process by a program.
+///
+/// # Safety
+/// `program` must be a C string; `argv` and `envp` must be arrays of C strings ended by null.
+pub(super) unsafe fn execve(
+    program: *const c_char,
+    argv: *const *const c_char,
+    envp: *const *const c_char,
+) -> Errno {
+    // SAFETY: the caller's promise.
+    unsafe { libc::execve(program, argv, envp) };
+    last_errno()
+}

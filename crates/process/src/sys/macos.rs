@@ -1,0 +1,160 @@
+//! macOS and its kin: a session for each job, ended as a process group.
+//!
+//! There is no subreaper here. A process that leaves its session is ended with the call only if it
+//! stayed in the group, and nothing is ended when this program is killed: `docs/platforms.md` says
+//! so. This file is compile-checked; it has not been run.
+
+#![expect(clippy::disallowed_methods, reason = "this is one of the places that start processes")]
+
+use super::streams::{End, Ends};
+use super::{Ended, Launch, LaunchError, Launched, Stage};
+use crate::handle::Exit;
+use rustix::process::{Pid, Signal};
+use std::io;
+use std::os::unix::process::ExitStatusExt as _;
+use std::process::Stdio;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use tokio::process::{Child, Command};
+
+/// Starts jobs directly.
+pub(crate) struct Nursery {}
+
+impl Nursery {
+    pub(crate) fn start() -> io::Result<Self> {
+        Ok(Self {})
+    }
+
+    /// Starts a job and waits until its program runs.
+    #[expect(clippy::unused_async, reason = "starting a job waits on other systems")]
+    pub(crate) async fn launch(&self, launch: Launch<'_>) -> Result<Launched, LaunchError> {
+        let set_up = |e: io::Error| LaunchError::new(Stage::SetUp, e);
+        let env = launch.env;
+        // The system reports a missing directory and a missing program alike.
+        std::fs::read_dir(env.cwd()).map_err(|e| LaunchError::new(Stage::Chdir, e))?;
+        let Ends { stdin, stdout, stderr, terminal, theirs } =
+            Ends::connect(launch.stdio).map_err(set_up)?;
+        let [their_stdin, their_stdout, their_stderr] = theirs.map(stdio);
+        let mut command = Command::new(env.program());
+        let mut argv = env.argv();
+        if let Some(name) = argv.next() {
+            command.arg0(name);
+        }
+        command.args(argv).env_clear().envs(env.env()).current_dir(env.cwd());
+        command.stdin(their_stdin).stdout(their_stdout).stderr(their_stderr);
+        let takes_terminal = terminal.is_some();
+        let prepare = move || {
+            rustix::process::setsid()?;
+            if takes_terminal {
+                rustix::process::ioctl_tiocsctty(rustix::stdio::stdin())?;
+            }
+            Ok(())
+        };
+        // SAFETY: the closure only makes kernel calls, which are safe after a fork.
+        unsafe { command.pre_exec(prepare) };
+        let child = command.spawn().map_err(|e| LaunchError::new(Stage::Exec, e))?;
+        drop(command);
+        let pid = child.id().and_then(|pid| Pid::from_raw(pid.cast_signed()));
+        let pid = pid.ok_or_else(|| set_up(io::Error::other("the process has no id")))?;
+        let group = Arc::new(Group { pid, signalled: AtomicBool::new(true) });
+        let job = Job { child, group };
+        Ok(Launched { job, stdin, stdout: Some(stdout), stderr, terminal })
+    }
+}
+
+fn stdio(end: End) -> Stdio {
+    match end {
+        End::Null => Stdio::null(),
+        End::HostStdin => Stdio::inherit(),
+        End::Owned(fd) => fd.into(),
+    }
+}
+
+/// A process group that may be signalled only while it is certainly ours.
+struct Group {
+    pid: Pid,
+    signalled: AtomicBool,
+}
+
+impl Group {
+    fn signal(&self, signal: Signal) {
+        if self.signalled.load(Ordering::SeqCst) {
+            let _ = rustix::process::kill_process_group(self.pid, signal);
+        }
+    }
+
+    fn exists(&self) -> bool {
+        rustix::process::test_kill_process_group(self.pid).is_ok()
+    }
+
+    fn release(&self) {
+        self.signalled.store(false, Ordering::SeqCst);
+    }
+}
+
+/// A command and its process group. Dropping it ends them.
+pub(crate) struct Job {
+    child: Child,
+    group: Arc<Group>,
+}
+
+/// Sends signals to a job for as long as it is there.
+pub(crate) struct Remote(Arc<Group>);
+
+impl Remote {
+    pub(crate) fn signal(&self, signal: i32) {
+        if let Some(signal) = Signal::from_named_raw(signal) {
+            self.0.signal(signal);
+        }
+    }
+}
+
+impl Job {
+    pub(crate) fn pid(&self) -> u32 {
+        self.group.pid.as_raw_nonzero().get().cast_unsigned()
+    }
+
+    pub(crate) fn remote(&self) -> Remote {
+        Remote(Arc::clone(&self.group))
+    }
+
+    pub(crate) async fn ended(&mut self) -> io::Result<Ended> {
+        let status = self.child.wait().await?;
+        let exit = match (status.code(), status.signal()) {
+            (Some(code), _) => Exit::Code(code),
+            (None, signal) => Exit::Signal(signal.unwrap_or(9)),
+        };
+        let stragglers = self.group.exists();
+        if !stragglers {
+            self.group.release();
+        }
+        Ok(Ended { exit, stragglers })
+    }
+
+    pub(crate) fn signal(&self, signal: i32) {
+        self.remote().signal(signal);
+    }
+
+    pub(crate) fn kill(&self) {
+        self.group.signal(Signal::KILL);
+    }
+
+    pub(crate) async fn gone(&mut self) -> u32 {
+        while self.group.exists() {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+        self.group.release();
+        0
+    }
+
+    pub(crate) fn leave(self) {
+        self.group.release();
+    }
+}
+
+impl Drop for Job {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}

@@ -1,0 +1,106 @@
+//! The operating system's own calls, and the only unsafe code of this crate.
+//!
+//! Every platform gives the same few types: a [`Nursery`] that starts jobs, a [`Job`] that can be
+//! waited for, signalled and ended with all that it started, and the ends of its streams.
+
+#![allow(unsafe_code, reason = "this module is where the crate talks to the kernel")]
+
+#[cfg(target_os = "linux")]
+mod linux;
+#[cfg(target_os = "linux")]
+pub(crate) use linux::{Job, Nursery, Remote};
+
+#[cfg(all(unix, not(target_os = "linux")))]
+mod macos;
+#[cfg(all(unix, not(target_os = "linux")))]
+pub(crate) use macos::{Job, Nursery, Remote};
+
+#[cfg(unix)]
+mod streams;
+#[cfg(unix)]
+pub(crate) use streams::{Reader, Terminal, Writer};
+
+#[cfg(windows)]
+mod windows;
+#[cfg(windows)]
+pub(crate) use windows::{Job, Nursery, Reader, Remote, Terminal, Writer};
+
+use crate::handle::Exit;
+use crate::spawner::{Stdin, TerminalSize};
+use sandgate_sandbox::ExecEnv;
+
+/// What is to be started, and how its streams are connected.
+pub(crate) struct Launch<'a> {
+    pub(crate) env: &'a ExecEnv,
+    pub(crate) stdio: Stdio,
+}
+
+/// The standard streams of a job.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Stdio {
+    /// Two pipes for output, and the standard input that was asked for.
+    Pipes(Stdin),
+    /// A terminal of its own, which it controls.
+    Terminal(
+        #[cfg_attr(windows, expect(dead_code, reason = "there are no terminals here yet"))]
+        TerminalSize,
+    ),
+}
+
+/// A job that was started, and our ends of its streams.
+pub(crate) struct Launched {
+    pub(crate) job: Job,
+    pub(crate) stdin: Option<Writer>,
+    pub(crate) stdout: Option<Reader>,
+    pub(crate) stderr: Option<Reader>,
+    pub(crate) terminal: Option<Terminal>,
+}
+
+/// Why a job could not be started: the step that failed and the system's error.
+#[derive(Debug)]
+pub(crate) struct LaunchError {
+    pub(crate) stage: Stage,
+    pub(crate) source: std::io::Error,
+}
+
+impl LaunchError {
+    pub(crate) fn new(stage: Stage, source: impl Into<std::io::Error>) -> Self {
+        Self { stage, source: source.into() }
+    }
+}
+
+/// The steps of starting a job, as far as a person can tell them apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u32)]
+pub(crate) enum Stage {
+    /// Making pipes, the terminal or the guard processes.
+    SetUp = 1,
+    /// Making a process.
+    Fork = 2,
+    /// Taking the terminal.
+    Terminal = 3,
+    /// Entering the working directory.
+    Chdir = 4,
+    /// Executing the program.
+    Exec = 5,
+}
+
+impl Stage {
+    #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "only Linux reads it back"))]
+    fn from_wire(stage: u32) -> Self {
+        match stage {
+            2 => Self::Fork,
+            3 => Self::Terminal,
+            4 => Self::Chdir,
+            5 => Self::Exec,
+            _ => Self::SetUp,
+        }
+    }
+}
+
+/// How a job's first process ended, and whether others of the job are still there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Ended {
+    pub(crate) exit: Exit,
+    pub(crate) stragglers: bool,
+}

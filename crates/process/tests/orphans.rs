@@ -1,0 +1,242 @@
+//! No process outlives its call, however it tries.
+
+#![cfg(target_os = "linux")]
+
+mod support;
+
+use sandgate_process::{ExecuteOptions, Spawner, Stdin, Stop, Stragglers, execute};
+use sandgate_protocol::ExecExpiration;
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::time::Duration;
+use support::{
+    Nowhere, RUNAWAYS, alive, eventually, eventually_async, granted, pids, run, run_with, runaways,
+    script,
+};
+
+fn all_gone(file: &Path) {
+    let pids = pids(file);
+    assert_eq!(pids.len(), RUNAWAYS, "{pids:?}");
+    eventually("every process has ended", || !pids.iter().any(|&pid| alive(pid)));
+}
+
+/// A directory that an ordinary user's commands can write to, and a file in it.
+fn pid_file() -> (tempfile::TempDir, std::path::PathBuf) {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("pids");
+    (directory, file)
+}
+
+/// spec process.20: A time limit ends every process that the command started, also those that made
+/// a session or group of their own or were left by their parents.
+#[tokio::test]
+async fn a_timeout_ends_the_whole_tree() {
+    let (_directory, file) = pid_file();
+    let mut params = script(&runaways(&file, "sleep 300"));
+    params.expiration = ExecExpiration::Timeout(Duration::from_secs(2));
+    let done = run(params).await.unwrap().output;
+    assert!(done.timed_out);
+    all_gone(&file);
+}
+
+/// spec process.21: Cancelling a call ends every process that its command started.
+#[tokio::test]
+async fn cancelling_ends_the_whole_tree() {
+    let (_directory, file) = pid_file();
+    let stop = Stop::default();
+    let (cancel, seen) = (stop.cancel.clone(), file.clone());
+    let watcher = tokio::spawn(async move {
+        eventually_async("all have started", || pids(&seen).len() == RUNAWAYS).await;
+        cancel.cancel();
+    });
+    let params = script(&runaways(&file, "sleep 300"));
+    let done = run_with(params, ExecuteOptions::default(), &stop).await.unwrap().output;
+    watcher.await.unwrap();
+    assert_eq!((done.cancelled, done.exit_code), (true, 137));
+    all_gone(&file);
+}
+
+/// spec process.22: A command that ends by itself leaves nothing behind, unless its caller asked
+/// for that.
+#[tokio::test]
+async fn a_command_that_ends_takes_its_children_with_it() {
+    let (_directory, file) = pid_file();
+    let done = run(script(&runaways(&file, "exit 5"))).await.unwrap().output;
+    assert_eq!(done.exit_code, 5);
+    all_gone(&file);
+}
+
+/// spec process.22: A command that ends by itself leaves nothing behind, unless its caller asked
+/// for that.
+#[tokio::test]
+async fn what_may_stay_stays() {
+    let (_directory, file) = pid_file();
+    let text = format!("setsid sleep 300 >/dev/null 2>&1 & echo $! > '{}'", file.display());
+    let options = ExecuteOptions { stragglers: Stragglers::Leave, ..Default::default() };
+    let done = run_with(script(&text), options, &Stop::default()).await.unwrap().output;
+    assert_eq!(done.exit_code, 0);
+    let pids = pids(&file);
+    assert_eq!(pids.len(), 1);
+    // Its call is over and its spawner is gone: whoever would end it has had the chance.
+    assert!(alive(pids[0]));
+    let pid = rustix::process::Pid::from_raw(pids[0].cast_signed()).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+}
+
+/// spec process.23: A command that has ended is not waited for on behalf of a process that still
+/// holds its output open: the result says so.
+#[tokio::test]
+async fn an_inherited_pipe_does_not_hold_up_the_call() {
+    let done = run(script("sleep 300 & echo done")).await.unwrap().output;
+    assert_eq!((done.exit_code, done.stdout.text.as_str()), (0, "done\n"));
+    assert!(done.pipes_still_open);
+}
+
+/// spec process.24: Dropping a process, or a call that has not ended, ends its whole tree.
+#[tokio::test]
+async fn dropping_ends_the_whole_tree() {
+    let spawner = Spawner::start().unwrap();
+    let (_directory, file) = pid_file();
+    let env = granted(script(&runaways(&file, "sleep 300")));
+    let process = spawner.spawn_pipe(&env, Stdin::Null).await.unwrap();
+    eventually_async("all have started", || pids(&file).len() == RUNAWAYS).await;
+    drop(process);
+    tokio::task::yield_now().await;
+    eventually_async("the tree is gone", || !pids(&file).iter().any(|&pid| alive(pid))).await;
+
+    let (_directory, file) = pid_file();
+    let env = granted(script(&runaways(&file, "sleep 300")));
+    let stop = Stop::default();
+    let mut nowhere = Nowhere;
+    {
+        let call = execute(&spawner, &env, ExecuteOptions::default(), &stop, &mut nowhere);
+        tokio::select! {
+            _ = call => panic!("sleeps for five minutes"),
+            () = eventually_async("all have started", || pids(&file).len() == RUNAWAYS) => {}
+        }
+    }
+    all_gone(&file);
+}
+
+/// The processes that have this one as their parent.
+fn children_of(parent: u32) -> BTreeSet<u32> {
+    let mut found = BTreeSet::new();
+    for entry in std::fs::read_dir("/proc").unwrap().flatten() {
+        let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else {
+            continue;
+        };
+        let stat = std::fs::read_to_string(entry.path().join("stat")).unwrap_or_default();
+        let fields = stat.rsplit(')').next().unwrap_or_default();
+        if fields.split_whitespace().nth(1).and_then(|ppid| ppid.parse().ok()) == Some(parent) {
+            found.insert(pid);
+        }
+    }
+    found
+}
+
+fn parent_of(pid: u32) -> u32 {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    stat.rsplit(')').next().unwrap().split_whitespace().nth(1).unwrap().parse().unwrap()
+}
+
+fn kill(pid: u32) {
+    let pid = rustix::process::Pid::from_raw(pid.cast_signed()).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+}
+
+/// spec process.25: When the process that watches over a command is killed, the command and all
+/// that it started end with it, and the result says that it was killed.
+#[tokio::test]
+async fn a_killed_warden_takes_its_job_with_it() {
+    let spawner = Spawner::start().unwrap();
+    let (_directory, file) = pid_file();
+    let env = granted(script(&runaways(&file, "sleep 300")));
+    let process = spawner.spawn_pipe(&env, Stdin::Null).await.unwrap();
+    eventually_async("all have started", || pids(&file).len() == RUNAWAYS).await;
+    kill(parent_of(process.session.pid()));
+    assert_eq!(process.exit_rx.await, Ok(137));
+    all_gone(&file);
+}
+
+/// spec process.26: When the process that starts commands is killed, the next command starts
+/// another one, and commands that are running are not disturbed.
+#[tokio::test]
+async fn a_killed_nursery_is_replaced() {
+    let spawner = Spawner::start().unwrap();
+    let env = granted(script("read line; echo got $line"));
+    let mut first = spawner.spawn_pipe(&env, Stdin::Piped).await.unwrap();
+    let nursery = parent_of(parent_of(first.session.pid()));
+    assert_eq!(parent_of(nursery), std::process::id());
+    kill(nursery);
+    eventually("the nursery has ended", || !alive(nursery));
+    for _ in 0..3 {
+        let second = spawner.spawn_pipe(&granted(script("exit 7")), Stdin::Null).await.unwrap();
+        assert_eq!(second.exit_rx.await, Ok(7));
+    }
+    first.session.writer_sender().unwrap().send("on\n".into()).await.unwrap();
+    let Some(sandgate_process::Received::Chunk(chunk)) = first.output_rx.recv().await else {
+        panic!("no output")
+    };
+    assert_eq!(chunk.bytes, "got on\n");
+}
+
+/// spec process.27: A command that multiplies faster than it can be looked at is ended too.
+#[tokio::test]
+async fn a_bomb_is_put_out() {
+    let (_directory, file) = pid_file();
+    // Each one starts two more and stays; the depth bounds the number.
+    let text = format!(
+        r#"bomb() {{ echo $(cut -d' ' -f4 /proc/self/stat) >> '{}'; if [ $1 -gt 0 ]; then (bomb $(($1 - 1))) & (bomb $(($1 - 1))) & fi; while :; do sleep 1; (:) & done; }}; bomb 6"#,
+        file.display()
+    );
+    let mut params = script(&text);
+    params.expiration = ExecExpiration::Timeout(Duration::from_millis(1500));
+    let done = run(params).await.unwrap().output;
+    assert!(done.timed_out && done.left_running == 0);
+    let pids = pids(&file);
+    assert!(pids.len() > 20, "only {} started", pids.len());
+    eventually("every process has ended", || !pids.iter().any(|&pid| alive(pid)));
+}
+
+/// spec process.28: The processes that start and watch commands hold nothing of their host's memory,
+/// arguments or environment.
+#[tokio::test]
+async fn the_guards_know_no_secrets() {
+    // Made at run time, so that it is not in the program's own text; kept on the heap.
+    let secret: String = (0..48u8).map(|i| char::from(b'a' + (i % 26) * 7 % 26)).rev().collect();
+    let heap = vec![secret.clone(); 100];
+    let spawner = Spawner::start().unwrap();
+    let process = spawner.spawn_pipe(&granted(script("read x")), Stdin::Piped).await.unwrap();
+    let warden = parent_of(process.session.pid());
+    let nursery = parent_of(warden);
+    assert!(children_of(nursery).contains(&warden));
+    assert!(memory_of(std::process::id()).windows(48).any(|w| w == secret.as_bytes()));
+    for pid in [nursery, warden] {
+        let memory = memory_of(pid);
+        let found = memory.windows(48).filter(|w| *w == secret.as_bytes()).count();
+        assert_eq!(found, 0, "in process {pid}");
+        let environ = std::fs::read(format!("/proc/{pid}/environ")).unwrap();
+        assert!(environ.iter().all(|&byte| byte == 0));
+        let cmdline = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap();
+        assert!(cmdline.starts_with(b"sandgate-guard"), "{}", cmdline.escape_ascii());
+    }
+    drop(heap);
+}
+
+/// All private data of a process.
+fn memory_of(pid: u32) -> Vec<u8> {
+    use std::os::unix::fs::FileExt as _;
+    let maps = std::fs::read_to_string(format!("/proc/{pid}/maps")).unwrap();
+    let memory = std::fs::File::open(format!("/proc/{pid}/mem")).unwrap();
+    let mut all = Vec::new();
+    for line in maps.lines().filter(|line| line.contains(" rw-p ")) {
+        let (start, end) = line.split_once(' ').unwrap().0.split_once('-').unwrap();
+        let start = u64::from_str_radix(start, 16).unwrap();
+        let end = u64::from_str_radix(end, 16).unwrap();
+        let mut block = vec![0; usize::try_from(end - start).unwrap()];
+        if memory.read_exact_at(&mut block, start).is_ok() {
+            all.extend_from_slice(&block);
+        }
+    }
+    all
+}

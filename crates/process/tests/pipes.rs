@@ -1,0 +1,249 @@
+//! Commands with pipes: what they are given, what comes back, and how starting one can fail.
+
+#![cfg(target_os = "linux")]
+
+mod support;
+
+use bytes::Bytes;
+use sandgate_process::{ExecuteOptions, Received, Spawner, Stdin, Stop};
+use sandgate_protocol::{ExecError, ExecExpiration};
+use std::os::unix::fs::PermissionsExt;
+use std::time::Duration;
+use support::{granted, program, run, run_with, script};
+
+/// spec process.1: A command's standard output, standard error and exit code come back as it gave
+/// them, and both streams once more in the order of their arrival.
+#[tokio::test]
+async fn output_and_exit_code_come_back() {
+    let done = run(script("echo out; echo err >&2; exit 3")).await.unwrap().output;
+    assert_eq!(done.exit_code, 3);
+    assert_eq!(done.stdout.text, "out\n");
+    assert_eq!(done.stderr.text, "err\n");
+    let mut lines: Vec<_> = done.aggregated_output.text.lines().collect();
+    lines.sort_unstable();
+    assert_eq!(lines, ["err", "out"]);
+    assert!(!done.timed_out && !done.cancelled && !done.pipes_still_open);
+}
+
+/// spec process.1: A command's standard output, standard error and exit code come back as it gave
+/// them, and both streams once more in the order of their arrival.
+#[tokio::test]
+async fn arrival_order_is_kept_where_writes_do_not_overlap() {
+    let text = "for i in 1 2 3; do echo o$i; sleep 0.05; echo e$i >&2; sleep 0.05; done";
+    let done = run(script(text)).await.unwrap().output;
+    assert_eq!(done.aggregated_output.text, "o1\ne1\no2\ne2\no3\ne3\n");
+}
+
+/// spec process.2: A command that was promised no input finds the end of it at its first read.
+#[tokio::test]
+async fn stdin_is_empty_unless_asked_for() {
+    let done = run(script("cat; echo end")).await.unwrap().output;
+    assert_eq!(done.stdout.text, "end\n");
+}
+
+/// spec process.3: A command's environment is what it was given and nothing else.
+#[tokio::test]
+async fn nothing_of_the_environment_is_inherited() {
+    let mut params = program(&["/usr/bin/env"]);
+    params.env = [("ONLY".into(), "this".into())].into();
+    assert_eq!(run(params).await.unwrap().output.stdout.text, "ONLY=this\n");
+}
+
+/// spec process.4: A command leads a session and a process group of its own.
+#[tokio::test]
+async fn a_command_leads_its_own_session() {
+    let done = run(script("cut -d' ' -f1,5,6 /proc/self/stat; echo $$")).await.unwrap().output;
+    let numbers: Vec<_> = done.stdout.text.split_whitespace().collect();
+    let [_cut, group, session, shell] = numbers[..] else { panic!("{numbers:?}") };
+    assert_eq!((group, session), (shell, shell));
+}
+
+/// spec process.5: A command has no descriptor open but its three standard streams.
+#[tokio::test]
+async fn no_descriptor_leaks_into_a_command() {
+    let file = tempfile::tempfile().unwrap();
+    // A descriptor that any ordinary exec would pass on.
+    let _leak = rustix::io::fcntl_dupfd_cloexec(&file, 50).unwrap();
+    rustix::io::fcntl_setfd(&_leak, rustix::io::FdFlags::empty()).unwrap();
+    // `ls` opens one more for the directory that it lists.
+    let done = run(script("ls /proc/self/fd | wc -l")).await.unwrap().output;
+    assert_eq!(done.stdout.text.trim(), "4");
+}
+
+/// spec process.6: A command sees the name it was given as its own, whatever its file is called.
+#[tokio::test]
+async fn arg0_is_honoured() {
+    let mut params = program(&["/bin/sh", "-c", "echo $0"]);
+    params.arg0 = Some("another-name".to_owned());
+    assert_eq!(run(params).await.unwrap().output.stdout.text, "another-name\n");
+}
+
+/// spec process.7: A command starts with every signal at its default and none blocked.
+#[tokio::test]
+async fn signals_are_as_a_new_program_expects() {
+    let done = run(script("grep -E 'Sig(Blk|Ign)' /proc/self/status")).await.unwrap().output;
+    let masks: Vec<_> = done.stdout.text.split_whitespace().skip(1).step_by(2).collect();
+    assert_eq!(masks, ["0000000000000000"; 2], "{}", done.stdout.text);
+}
+
+/// spec process.8: A command that outlives its time limit is ended with exit code 124, and what it
+/// printed until then is kept.
+#[tokio::test]
+async fn a_timeout_keeps_what_was_printed() {
+    let mut params = script("echo before; exec sleep 300");
+    params.expiration = ExecExpiration::Timeout(Duration::from_millis(300));
+    let done = run(params).await.unwrap().output;
+    assert_eq!((done.exit_code, done.timed_out), (124, true));
+    assert_eq!(done.stdout.text, "before\n");
+    let Err(ExecError::Timeout { output }) = done.into_result() else { panic!("not a timeout") };
+    assert_eq!(output.stdout.text, "before\n");
+}
+
+/// spec process.9: A command ended by signal n has the exit code 128 + n.
+#[tokio::test]
+async fn a_signal_shows_in_the_exit_code() {
+    let done = run(script("kill -TERM $$")).await.unwrap().output;
+    assert_eq!((done.exit_code, done.signal), (143, Some(15)));
+    assert_eq!(done.into_result(), Err(ExecError::Signal { signal: 15 }));
+}
+
+/// spec process.10: Interrupting a call sends its command what Ctrl-C sends, and the command may
+/// answer it.
+#[tokio::test]
+async fn an_interrupt_reaches_the_command() {
+    let ready = tempfile::NamedTempFile::new().unwrap();
+    let path = ready.path().to_owned();
+    let text = format!(
+        "trap 'echo caught; exit 42' INT; echo r > {}; while :; do sleep 0.01; done",
+        path.display()
+    );
+    let stop = Stop::default();
+    let interrupt = stop.interrupt.clone();
+    let watcher = tokio::spawn(async move {
+        support::eventually_async("the trap is set", || {
+            std::fs::read(&path).is_ok_and(|text| !text.is_empty())
+        })
+        .await;
+        interrupt.cancel();
+    });
+    let done = run_with(script(&text), ExecuteOptions::default(), &stop).await.unwrap().output;
+    watcher.await.unwrap();
+    assert_eq!((done.exit_code, done.stdout.text.as_str()), (42, "caught\n"));
+    assert!(done.cancelled);
+}
+
+/// spec process.11: A command that cannot be started is refused with an error that names what is
+/// missing or wrong.
+#[tokio::test]
+async fn what_cannot_start_says_why() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = |name: &str, text: &str, mode: u32| {
+        let path = directory.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        std::fs::set_permissions(&path, PermissionsExt::from_mode(mode)).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let message = async |params| run(params).await.expect_err("must not start").to_string();
+
+    assert_eq!(message(program(&[])).await, "the command is empty: name a program to run");
+    assert_eq!(
+        message(program(&["/no/such/program"])).await,
+        "there is no program at /no/such/program"
+    );
+    let orphan = file("orphan", "#!/no/such/interpreter\n", 0o755);
+    assert!(message(program(&[&orphan])).await.contains("interpreter"));
+    let noise = file("noise", "neither\n", 0o755);
+    assert!(message(program(&[&noise])).await.contains("neither a program for this machine"));
+    let plain = file("plain", "#!/bin/sh\n", 0o644);
+    assert!(message(program(&[&plain])).await.contains("not marked executable"));
+    assert!(message(program(&["/tmp"])).await.contains("it is a directory"));
+
+    let mut lost = script("true");
+    lost.cwd = "/no/such/directory".into();
+    assert!(message(lost).await.starts_with("cannot work in /no/such/directory: No such file"));
+
+    assert!(message(script("echo \0")).await.starts_with("argument 2 contains a NUL byte"));
+    let mut params = script("true");
+    params.env.insert("BAD".into(), "a\0b".into());
+    assert!(message(params).await.contains("environment variable BAD contains a NUL byte"));
+
+    let mut params = script("true");
+    params.env.insert("HUGE".into(), "x".repeat(1 << 20).into());
+    assert!(message(params).await.starts_with("the environment variable HUGE is too large"));
+    let mut params = script("true");
+    params.env.extend((0..100).map(|i| (format!("V{i}").into(), "x".repeat(100_000).into())));
+    assert!(message(params).await.contains("the environment (100"), "names the environment");
+}
+
+/// spec process.12: An environment of a MiB that the system allows reaches the command whole.
+#[tokio::test]
+async fn a_large_environment_arrives_whole() {
+    let mut params = program(&["/usr/bin/env"]);
+    params.env = (0..16).map(|i| (format!("V{i:02}").into(), "y".repeat(65_536).into())).collect();
+    let done = run(params).await.unwrap().output;
+    assert_eq!(done.stdout.total_bytes, 16 * (4 + 65_536 + 1));
+}
+
+/// spec process.13: Input sent to a command arrives in order, and closing it is the end of it.
+#[tokio::test]
+async fn input_arrives_and_ends() {
+    let spawner = Spawner::start().unwrap();
+    let env = granted(program(&["/usr/bin/wc", "-c"]));
+    let mut process = spawner.spawn_pipe(&env, Stdin::Piped).await.unwrap();
+    let writer = process.session.writer_sender().expect("a pipe to write to");
+    for _ in 0..300 {
+        writer.send(Bytes::from(vec![b'x'; 10_000])).await.unwrap();
+    }
+    drop(writer);
+    process.session.close_stdin().await;
+    let Some(Received::Chunk(chunk)) = process.output_rx.recv().await else { panic!("no output") };
+    assert_eq!(chunk.bytes, "3000000\n");
+    assert_eq!(process.exit_rx.await, Ok(0));
+    assert_eq!(process.session.exit_code(), Some(0));
+    assert!(process.session.has_exited());
+}
+
+/// spec process.14: A listener that is too slow is told how many bytes it missed, and no output is
+/// lost without a word.
+#[tokio::test]
+async fn a_slow_listener_is_told_what_it_missed() {
+    let spawner = Spawner::start().unwrap();
+    let env = granted(script("head -c 10000000 /dev/zero; echo end >&2"));
+    let mut process = spawner.spawn_pipe(&env, Stdin::Null).await.unwrap();
+    assert_eq!((&mut process.exit_rx).await, Ok(0));
+    let (mut heard, mut missed) = (0, 0);
+    while let Some(received) = process.output_rx.recv().await {
+        match received {
+            Received::Chunk(chunk) => heard += chunk.bytes.len() as u64,
+            Received::Missed { bytes } => missed += bytes,
+        }
+    }
+    assert_eq!(heard + missed, 10_000_004);
+    assert!(missed > 0, "ten megabytes do not wait for anybody");
+}
+
+/// spec process.15: Two hundred commands at once each give back all that they wrote.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_hundred_at_once_are_all_exact() {
+    let spawner = Spawner::start().unwrap();
+    let mut running = tokio::task::JoinSet::new();
+    for number in 0..200u64 {
+        let spawner = spawner.clone();
+        running.spawn(async move {
+            let text = format!("yes {number:015} | head -c 1048576");
+            let options = ExecuteOptions { stream_bytes: 4 << 20, ..Default::default() };
+            let env = granted(script(&text));
+            let stop = Stop::default();
+            let done =
+                sandgate_process::execute(&spawner, &env, options, &stop, &mut support::Nowhere)
+                    .await
+                    .unwrap();
+            let expected = format!("{number:015}\n").repeat(1 << 16);
+            assert_eq!(done.output.exit_code, 0);
+            assert!(done.output.stdout.text == expected, "command {number}");
+        });
+    }
+    while let Some(joined) = running.join_next().await {
+        joined.unwrap();
+    }
+}
