@@ -15,9 +15,12 @@ const DRAIN: Duration = Duration::from_millis(250);
 /// How long the end of a job's last processes is waited for.
 const GONE: Duration = Duration::from_secs(2);
 
-/// Reads begin with a buffer of this size and grow it once they fill it.
-const FIRST_READ_BYTES: usize = 16 * 1024;
-const LARGEST_READ_BYTES: usize = 256 * 1024;
+/// Most commands write little, and some write nothing to one of their streams.
+const FIRST_READ_BYTES: usize = 4 * 1024;
+
+/// Later reads take at most this much. It is what a pipe holds: measured, neither a larger buffer nor
+/// a larger pipe moves a gigabyte faster.
+const READ_BYTES: usize = 64 * 1024;
 
 /// Takes output as it arrives. The command is held up while it does.
 pub trait OutputSink: Send {
@@ -194,13 +197,10 @@ struct Buffer(Vec<u8>);
 
 impl Buffer {
     fn new() -> Self {
-        Self(Vec::new())
+        Self(vec![0; FIRST_READ_BYTES])
     }
 
     fn space(&mut self) -> &mut [u8] {
-        if self.0.is_empty() {
-            self.0.resize(FIRST_READ_BYTES, 0);
-        }
         &mut self.0
     }
 
@@ -209,8 +209,8 @@ impl Buffer {
     }
 
     fn grow_after(&mut self, n: usize) {
-        if n == self.0.len() && n < LARGEST_READ_BYTES {
-            self.0 = vec![0; n * 4];
+        if n == self.0.len() && n < READ_BYTES {
+            self.0.resize(READ_BYTES, 0);
         }
     }
 }

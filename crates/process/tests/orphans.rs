@@ -10,8 +10,8 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 use support::{
-    Nowhere, RUNAWAYS, alive, eventually, eventually_async, granted, pids, run, run_with, runaways,
-    script,
+    Nowhere, RUNAWAYS, alive, eventually, eventually_async, granted, parent_of, pids, run,
+    run_with, runaways, script,
 };
 
 fn all_gone(file: &Path) {
@@ -79,8 +79,7 @@ async fn what_may_stay_stays() {
     assert_eq!(pids.len(), 1);
     // Its call is over and its spawner is gone: whoever would end it has had the chance.
     assert!(alive(pids[0]));
-    let pid = rustix::process::Pid::from_raw(pids[0].cast_signed()).unwrap();
-    rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+    kill(pids[0]);
 }
 
 /// spec process.23: A command that has ended is not waited for on behalf of a process that still
@@ -132,11 +131,6 @@ fn children_of(parent: u32) -> BTreeSet<u32> {
         }
     }
     found
-}
-
-fn parent_of(pid: u32) -> u32 {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
-    stat.rsplit(')').next().unwrap().split_whitespace().nth(1).unwrap().parse().unwrap()
 }
 
 fn kill(pid: u32) {

@@ -11,14 +11,6 @@ use std::sync::Arc;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
-/// Once a stream has proven busy its pipe is made this big, so that the two sides wait for each
-/// other less often. Not before: the kernel bounds what one user's pipes may hold together.
-#[cfg(target_os = "linux")]
-const BUSY_PIPE_BYTES: usize = 1 << 20;
-
-/// How much makes a stream busy.
-const BUSY_AFTER_BYTES: u64 = 1 << 20;
-
 /// The ends of a new job's streams: ours, and those that go to it.
 pub(super) struct Ends {
     pub(super) stdin: Option<Writer>,
@@ -73,14 +65,13 @@ impl Ends {
 /// The reading end of a pipe or terminal.
 pub(crate) struct Reader {
     fd: Arc<AsyncFd<OwnedFd>>,
-    seen: u64,
 }
 
 impl Reader {
     /// Makes a pipe: our reading end, and the end that the job writes to.
     fn pipe() -> io::Result<(Self, OwnedFd)> {
         let (read, write) = pipe()?;
-        Ok((Self { fd: watch(read)?, seen: 0 }, write))
+        Ok((Self { fd: watch(read)? }, write))
     }
 
     /// Reads what there is, waiting until there is something; 0 at the end.
@@ -89,23 +80,9 @@ impl Reader {
             Ok(rustix::io::retry_on_intr(|| rustix::io::read(fd, &mut *buffer))?)
         });
         match read.await {
-            Ok(n) => {
-                self.grow_when_busy(n);
-                Ok(n)
-            }
             // A terminal says this when its last user has closed it.
             Err(e) if Errno::from_io_error(&e) == Some(Errno::IO) => Ok(0),
-            Err(e) => Err(e),
-        }
-    }
-
-    fn grow_when_busy(&mut self, n: usize) {
-        let before = self.seen;
-        self.seen += n as u64;
-        if before < BUSY_AFTER_BYTES && self.seen >= BUSY_AFTER_BYTES {
-            // Refused where the user's share is used up. It works without.
-            #[cfg(target_os = "linux")]
-            let _ = rustix::pipe::fcntl_setpipe_size(self.fd.get_ref(), BUSY_PIPE_BYTES);
+            other => other,
         }
     }
 }
@@ -149,8 +126,7 @@ impl Terminal {
 
     /// What the job's terminal shows.
     fn reader(&self) -> Reader {
-        // Nothing grows on a terminal.
-        Reader { fd: Arc::clone(&self.fd), seen: BUSY_AFTER_BYTES }
+        Reader { fd: Arc::clone(&self.fd) }
     }
 
     /// The keyboard of the job's terminal.

@@ -84,6 +84,12 @@ pub(crate) fn alive(pid: u32) -> bool {
     !matches!(state, Some('Z' | 'X') | None)
 }
 
+/// Whose child a process is.
+pub(crate) fn parent_of(pid: u32) -> u32 {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    stat.rsplit(')').next().unwrap().split_whitespace().nth(1).unwrap().parse().unwrap()
+}
+
 /// The process ids that a script wrote into a file, one a line.
 pub(crate) fn pids(file: &Path) -> Vec<u32> {
     let text = std::fs::read_to_string(file).unwrap_or_default();
