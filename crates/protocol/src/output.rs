@@ -38,6 +38,27 @@ pub struct ExecToolCallOutput {
 }
 
 impl ExecToolCallOutput {
+    /// The result of a command that never ran: the reason stands where its errors would.
+    pub fn not_started(exit_code: i32, reason: &str) -> Self {
+        let text = StreamOutput {
+            text: format!("{reason}\n"),
+            total_bytes: reason.len() as u64 + 1,
+            ..StreamOutput::default()
+        };
+        Self {
+            exit_code,
+            signal: None,
+            stdout: StreamOutput::default(),
+            stderr: text.clone(),
+            aggregated_output: text,
+            duration: Duration::ZERO,
+            timed_out: false,
+            cancelled: false,
+            pipes_still_open: false,
+            left_running: 0,
+        }
+    }
+
     /// The outcome as a result: a command that was cut off is an error that carries what it printed.
     ///
     /// # Errors

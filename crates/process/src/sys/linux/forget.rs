@@ -26,6 +26,8 @@ pub(super) unsafe fn drop_host_memory() {
     let _ = unsafe { wipe_arguments() };
 }
 
+/// # Safety
+/// As for [`drop_host_memory`].
 unsafe fn drop_anonymous_pages() -> Result<(), Errno> {
     let here = 0u8;
     let stack = ptr::from_ref(&here).addr();
@@ -78,6 +80,9 @@ fn hexadecimal(digits: &[u8]) -> Option<usize> {
 }
 
 /// Overwrites the memory that `/proc/PID/cmdline` and `environ` are read from.
+///
+/// # Safety
+/// As for [`drop_host_memory`].
 unsafe fn wipe_arguments() -> Result<(), Errno> {
     let mut areas = [0usize; 4];
     for_each_line(c"/proc/self/stat", |line| {

@@ -106,6 +106,7 @@ impl<'a> Nursery<'a> {
             }
             let [request, taken, child] = fds.map(|fd| fd.revents());
             if request.intersects(PollFlags::HUP | PollFlags::ERR) {
+                self.dismiss();
                 return;
             }
             if let Some(errno) = refused
@@ -123,6 +124,24 @@ impl<'a> Nursery<'a> {
             }
             if self.strays {
                 self.end_strays();
+            }
+        }
+    }
+
+    /// The host is gone. Waits for the wardens that go now, so that they do not become zombies of a
+    /// first process that does not wait for strangers. Those that were told to stay are left alone.
+    fn dismiss(&mut self) {
+        loop {
+            match children::reap() {
+                Reaped::One(..) => {}
+                Reaped::NoChildren => return,
+                Reaped::NoneYet => {
+                    let mut child = [PollFd::new(&self.child_signals, PollFlags::IN)];
+                    if poll(&mut child, Some(&RETRY)) != Ok(1) {
+                        return;
+                    }
+                    let _ = rustix::io::read(&self.child_signals, &mut [0u8; 512]);
+                }
             }
         }
     }

@@ -1,0 +1,229 @@
+//! The command line: first parsed, then made sense of.
+
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{CommandFactory as _, Parser, Subcommand};
+use sandgate_protocol::ExecExpiration;
+use sandgate_runtime::{CommandInput, CommandLine, Login};
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// What the person asked for.
+#[derive(Debug)]
+pub(crate) enum Verb {
+    /// `sandgate run`.
+    Run(Box<RunArguments>),
+}
+
+/// What `sandgate run` is to do.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct RunArguments {
+    pub(crate) command: CommandLine,
+    pub(crate) cwd: PathBuf,
+    pub(crate) expiration: ExecExpiration,
+    pub(crate) input: CommandInput,
+    pub(crate) format: Format,
+}
+
+/// What is written to standard output.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Format {
+    /// What the command writes, byte for byte.
+    Passthrough,
+    /// Events, one JSON object a line.
+    JsonLines,
+}
+
+/// Reads this program's own command line.
+///
+/// # Errors
+/// When it makes no sense, or asks for help or the version; the error is what is to be printed.
+pub(crate) fn read() -> Result<Verb, clap::Error> {
+    understand(Cli::try_parse().map_err(explain)?)
+}
+
+/// The gate between an AI agent and your machine.
+#[derive(Debug, Parser)]
+#[command(name = "sandgate", version, max_term_width = 100, subcommand_required = true)]
+struct Cli {
+    #[command(subcommand)]
+    verb: CliVerb,
+}
+
+#[derive(Debug, Subcommand)]
+enum CliVerb {
+    /// Run one command and end with its exit code
+    Run(CliRun),
+}
+
+const RUN_HELP: &str = "\
+Examples:
+  sandgate run -- 'grep -r hello . | wc -l'     a script, for your own shell
+  sandgate run -- cargo test --workspace        a program and its arguments, without a shell
+  sandgate run --timeout-ms 0 -- make           as long as it takes
+  sandgate run --json -- 'ls -la'               for programs: one event a line
+
+Exit codes: the command's own; 128+N if signal N ended it; 124 if its time was over;
+125 if sandgate itself failed; 126 if the program cannot be executed; 127 if there is none;
+2 if this command line makes no sense.";
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = RUN_HELP, override_usage = "sandgate run [OPTIONS] -- COMMAND...")]
+struct CliRun {
+    /// One word is a script for your shell, several are a program and its arguments
+    #[arg(last = true, required = true, value_name = "COMMAND")]
+    command: Vec<OsString>,
+
+    /// End the command after N milliseconds, 0 for never [default: 10000]
+    #[arg(long, value_name = "N")]
+    timeout_ms: Option<u64>,
+
+    /// Run it in this directory
+    #[arg(long, value_name = "DIR")]
+    cd: Option<PathBuf>,
+
+    /// Have this shell read the script instead of your own: bash, zsh, fish, sh, or a path
+    #[arg(long, value_name = "NAME")]
+    shell: Option<String>,
+
+    /// Do not let the shell read your profile first
+    #[arg(long)]
+    no_login: bool,
+
+    /// Let the command read what sandgate could read, otherwise it reads nothing
+    #[arg(long)]
+    stdin: bool,
+
+    /// Print what happens as JSON lines, and nothing else, to standard output
+    #[arg(long)]
+    json: bool,
+}
+
+/// Turns what was written into what is meant.
+fn understand(cli: Cli) -> Result<Verb, clap::Error> {
+    let CliVerb::Run(CliRun { command, timeout_ms, cd, shell, no_login, stdin, json }) = cli.verb;
+    let mut words = as_text(command)?;
+    let command = if words.len() == 1 {
+        let login = if no_login { Login::No } else { Login::Yes };
+        CommandLine::Script { text: words.remove(0), shell, login }
+    } else if let Some(option) =
+        shell.map(|_| "--shell").or_else(|| no_login.then_some("--no-login"))
+    {
+        let message = format!(
+            "{option} is for a script, which is one word, but the command has {}\n\n  \
+             Put the script in quotes: sandgate run --no-login -- 'ls -la'\n  \
+             Or leave {option} out: a program with its arguments runs without a shell",
+            words.len()
+        );
+        return Err(run_error(ErrorKind::ArgumentConflict, message));
+    } else {
+        CommandLine::Argv(words)
+    };
+    Ok(Verb::Run(Box::new(RunArguments {
+        command,
+        cwd: cd.unwrap_or_else(|| PathBuf::from(".")),
+        expiration: match timeout_ms {
+            None => ExecExpiration::DefaultTimeout,
+            Some(0) => ExecExpiration::Cancellation,
+            Some(limit) => ExecExpiration::Timeout(Duration::from_millis(limit)),
+        },
+        input: if stdin { CommandInput::Inherited } else { CommandInput::Nothing },
+        format: if json { Format::JsonLines } else { Format::Passthrough },
+    })))
+}
+
+/// Adds what the parser cannot know: that the command stands after `--`.
+fn explain(error: clap::Error) -> clap::Error {
+    match error.get(ContextKind::InvalidArg) {
+        Some(ContextValue::String(word))
+            if error.kind() == ErrorKind::UnknownArgument && !word.starts_with('-') =>
+        {
+            let message = format!("write -- before the command: sandgate run -- {word} …");
+            run_error(ErrorKind::UnknownArgument, message)
+        }
+        _ => error,
+    }
+}
+
+/// Commands are text in events and for models, so they must be text here.
+fn as_text(words: Vec<OsString>) -> Result<Vec<String>, clap::Error> {
+    let check = |(index, word): (usize, OsString)| {
+        word.into_string().map_err(|word| {
+            let message = format!(
+                "word {} of the command is not valid UTF-8: {}\n\n  \
+                 Name the file in another way, such as with a pattern in a script: 'cat caf*'",
+                index + 1,
+                shown(&word)
+            );
+            run_error(ErrorKind::InvalidUtf8, message)
+        })
+    };
+    words.into_iter().enumerate().map(check).collect()
+}
+
+/// A word with every byte that is not text made visible.
+fn shown(word: &OsString) -> String {
+    let mut shown = String::new();
+    for chunk in word.as_encoded_bytes().utf8_chunks() {
+        shown.push_str(chunk.valid());
+        shown.extend(chunk.invalid().iter().map(|byte| format!("\\x{byte:02x}")));
+    }
+    shown
+}
+
+/// An error in the form of the parser's own, with the usage of `run` below it.
+fn run_error(kind: ErrorKind, message: String) -> clap::Error {
+    let mut cli = Cli::command();
+    cli.build();
+    match cli.find_subcommand_mut("run") {
+        Some(run) => run.error(kind, message),
+        None => cli.error(kind, message),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn understood(words: &[&str]) -> Result<RunArguments, clap::Error> {
+        let cli = Cli::try_parse_from(["sandgate", "run"].iter().chain(words)).map_err(explain)?;
+        understand(cli).map(|Verb::Run(arguments)| *arguments)
+    }
+
+    #[test]
+    fn the_parser_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    /// spec RUN.30: Without `--timeout-ms` a command may run for 10,000 ms; `--timeout-ms 0` lets it
+    /// run as long as it takes.
+    #[test]
+    fn the_time_limit_is_ten_seconds_unless_it_is_named() {
+        let limit = |words: &[&str]| understood(words).unwrap().expiration.timeout();
+        assert_eq!(limit(&["--", "true"]), Some(Duration::from_millis(10_000)));
+        assert_eq!(limit(&["--timeout-ms", "250", "--", "true"]), Some(Duration::from_millis(250)));
+        assert_eq!(limit(&["--timeout-ms", "0", "--", "true"]), None);
+    }
+
+    #[test]
+    fn one_word_is_a_script_and_several_are_a_program() {
+        let script = CommandLine::Script { text: "ls -la".into(), shell: None, login: Login::Yes };
+        assert_eq!(understood(&["--", "ls -la"]).unwrap().command, script);
+        let program = CommandLine::Argv(vec!["ls".into(), "-la".into()]);
+        assert_eq!(understood(&["--", "ls", "-la"]).unwrap().command, program);
+    }
+
+    #[test]
+    fn options_after_the_dashes_belong_to_the_command() {
+        let program = CommandLine::Argv(vec!["tool".into(), "--json".into()]);
+        let arguments = understood(&["--", "tool", "--json"]).unwrap();
+        assert_eq!((arguments.command, arguments.format), (program, Format::Passthrough));
+    }
+
+    #[test]
+    fn a_command_without_dashes_before_it_is_told_to_have_them() {
+        let error = understood(&["echo", "hi"]).unwrap_err();
+        assert!(error.to_string().contains("sandgate run -- echo"), "{error}");
+        assert_eq!(error.exit_code(), i32::from(crate::exit::USAGE));
+    }
+}

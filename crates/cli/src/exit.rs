@@ -1,0 +1,43 @@
+//! The exit codes of this program. Those between 124 and 127 are what `timeout`, `env` and the shells
+//! use for the same things.
+
+use sandgate_protocol::{EXIT_CODE_SIGNAL_BASE, ExecToolCallOutput};
+use sandgate_runtime::FailureKind;
+
+/// The command line makes no sense.
+pub(crate) const USAGE: u8 = 2;
+/// This program failed.
+pub(crate) const FAILED: u8 = 125;
+/// Whoever read our output went away: 128 + SIGPIPE, as if that had ended us.
+pub(crate) const OUTPUT_CLOSED: u8 = 141;
+
+/// SIGKILL, which is what a command that we end is ended by.
+const KILL_SIGNAL: i32 = 9;
+
+/// The exit code after a command that did not run.
+pub(crate) fn of_failure(kind: FailureKind) -> u8 {
+    match kind {
+        FailureKind::Request => USAGE,
+        other => other.exit_code(),
+    }
+}
+
+/// The exit code after a command that ran. `received` is the last signal that we were sent.
+pub(crate) fn of_command(output: &ExecToolCallOutput, received: Option<i32>) -> u8 {
+    let code = match (received, output.signal) {
+        // We ended it because of that signal; that we used another for it is our own business.
+        (Some(signal), Some(KILL_SIGNAL)) => EXIT_CODE_SIGNAL_BASE + signal,
+        _ => output.exit_code,
+    };
+    of_code(code)
+}
+
+/// The exit code of a program that a signal called off.
+pub(crate) fn of_signal(signal: i32) -> u8 {
+    of_code(EXIT_CODE_SIGNAL_BASE + signal)
+}
+
+/// Windows has larger codes than we can end with; what matters of those is that they are not 0.
+fn of_code(code: i32) -> u8 {
+    u8::try_from(code).unwrap_or(u8::MAX)
+}

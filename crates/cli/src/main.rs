@@ -1,0 +1,28 @@
+//! The `sandgate` program: arguments, exit codes, and what a person sees.
+//!
+//! Whatever is decided or done, `runtime` does it. This crate reads the command line, hands over a
+//! request, and shows what comes back.
+
+#![forbid(unsafe_code)]
+
+mod arguments;
+mod exit;
+mod notes;
+mod run;
+mod show;
+mod signals;
+mod writer;
+
+use arguments::Verb;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    match arguments::read() {
+        Ok(Verb::Run(arguments)) => run::run(*arguments),
+        Err(error) => {
+            // Help and version come this way too; they are no errors and go to standard output.
+            let _ = error.print();
+            ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(exit::USAGE))
+        }
+    }
+}

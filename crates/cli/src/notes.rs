@@ -1,0 +1,100 @@
+//! What this program itself has to say, one line each, to standard error.
+
+use anstream::{AutoStream, ColorChoice};
+use anstyle::{AnsiColor, Effects, Style};
+use sandgate_protocol::ExecToolCallOutput;
+use std::io::Write as _;
+use std::time::Duration;
+
+const PLAIN: Style = Style::new().effects(Effects::BOLD);
+const ERROR: Style = AnsiColor::Red.on_default().effects(Effects::BOLD);
+const WARNING: Style = AnsiColor::Yellow.on_default().effects(Effects::BOLD);
+
+/// Something went wrong. `what` is a line; `advice`, if there is any, is another.
+pub(crate) fn error(what: &str, advice: Option<&str>) -> Vec<u8> {
+    let mut note = line(ERROR, what);
+    if let Some(advice) = advice {
+        note.extend(format!("          {advice}\n").bytes());
+    }
+    note
+}
+
+/// The command is about to run, and nothing will confine it.
+pub(crate) fn unconfined() -> Vec<u8> {
+    let text =
+        "warning: this command runs unconfined, with all your rights; there is no sandbox yet";
+    line(WARNING, text)
+}
+
+/// What a person should know about how a command ended, beyond its exit code.
+pub(crate) fn of_end(output: &ExecToolCallOutput) -> Vec<u8> {
+    let mut notes = Vec::new();
+    if output.timed_out {
+        let text = format!(
+            "the command was ended after {}, its time limit; --timeout-ms N sets another, 0 none",
+            spoken(output.duration)
+        );
+        notes.extend(line(PLAIN, &text));
+    }
+    if output.left_running > 0 {
+        let text = match output.left_running {
+            1 => "warning: one process of the command could not be ended and still runs".to_owned(),
+            n => format!("warning: {n} processes of the command could not be ended and still run"),
+        };
+        notes.extend(line(WARNING, &text));
+    } else if output.pipes_still_open && !output.cancelled {
+        let text = "the command left something running that held its output open; that was ended";
+        notes.extend(line(PLAIN, text));
+    }
+    notes
+}
+
+/// A length of time as people say it.
+fn spoken(duration: Duration) -> String {
+    match duration.as_millis() {
+        ms @ 0..1_000 => format!("{ms} ms"),
+        ms @ 1_000..60_000 => format!("{}.{} s", ms / 1_000, ms % 1_000 / 100),
+        ms => format!("{} min {} s", ms / 60_000, ms % 60_000 / 1_000),
+    }
+}
+
+/// One line of ours, in colour where standard error is a terminal that wants it.
+fn line(style: Style, text: &str) -> Vec<u8> {
+    paint(style, text, AutoStream::choice(&std::io::stderr()))
+}
+
+fn paint(style: Style, text: &str, colours: ColorChoice) -> Vec<u8> {
+    let mut painted = AutoStream::new(Vec::new(), colours);
+    // Writing to memory does not fail.
+    let _ = writeln!(painted, "{style}sandgate:{style:#} {text}");
+    painted.into_inner()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_has_colours_only_where_they_are_wanted() {
+        let plain = paint(ERROR, "no", ColorChoice::Never);
+        assert_eq!(plain, b"sandgate: no\n");
+        let coloured = paint(ERROR, "no", ColorChoice::AlwaysAnsi);
+        assert!(coloured.contains(&0x1b));
+        assert!(coloured.ends_with(b"no\n"));
+    }
+
+    #[test]
+    fn times_are_said_as_people_say_them() {
+        for (ms, text) in [
+            (0, "0 ms"),
+            (999, "999 ms"),
+            (1_000, "1.0 s"),
+            (10_049, "10.0 s"),
+            (59_999, "59.9 s"),
+            (60_000, "1 min 0 s"),
+            (3_725_000, "62 min 5 s"),
+        ] {
+            assert_eq!(spoken(Duration::from_millis(ms)), text);
+        }
+    }
+}

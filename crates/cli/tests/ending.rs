@@ -1,0 +1,186 @@
+//! How commands are ended, and that nothing of them is left.
+
+#![cfg(target_os = "linux")]
+
+mod support;
+
+use rustix::process::Signal;
+use std::fs;
+use support::{Outcome, Running, World, eventually, is_alive, let_go, run_words};
+
+/// Starts processes that go to some length not to be found, each of which writes its id to `pids`,
+/// and then stays. The last one is the script itself.
+const HIDING_TREE: &str = r#"
+    stay='echo $$ >> pids; exec sleep 1000'
+    sh -c "$stay" &
+    setsid sh -c "$stay" &
+    nohup sh -c "$stay" > /dev/null 2>&1 &
+    (setsid sh -c "(setsid sh -c '$stay' &) ; exit" &)
+    (sh -c "$stay" > /dev/null 2>&1 < /dev/null &)
+    sh -c "$stay" & disown
+    echo partial
+    echo $$ >> pids
+    exec sleep 1000
+"#;
+const HIDING_PROCESSES: usize = 7;
+
+/// The ids of the tree's processes, once all of them run.
+fn pids(world: &World) -> Vec<i32> {
+    eventually("the tree has grown", || {
+        let text = fs::read_to_string(world.path("pids")).ok()?;
+        let pids: Vec<i32> = text.lines().filter_map(|line| line.parse().ok()).collect();
+        (pids.len() == HIDING_PROCESSES).then_some(pids)
+    })
+}
+
+#[track_caller]
+fn assert_gone(pids: &[i32]) {
+    eventually("the whole tree is gone", || pids.iter().all(|pid| !is_alive(*pid)).then_some(()));
+}
+
+/// spec RUN.31: A command that outlives its time limit is ended with everything that it started; what
+/// it printed until then is kept, the exit code is 124, and a line says how to change the limit.
+#[test]
+fn a_timeout_leaves_nothing_but_the_output() {
+    let world = World::new();
+    let arguments = ["run", "--timeout-ms", "5000", "--shell", "bash", "--", HIDING_TREE];
+    let running = Running::start(&mut world.program(arguments));
+    let pids = pids(&world);
+    let outcome = running.wait();
+    assert_eq!((outcome.stdout(), outcome.code), ("partial\n", Some(124)));
+    let notes = outcome.notes();
+    assert!(notes.starts_with("sandgate: the command was ended after "), "{notes}");
+    assert!(notes.contains("its time limit; --timeout-ms N sets another, 0 none"), "{notes}");
+    assert_gone(&pids);
+}
+
+/// spec RUN.53: SIGTERM to sandgate ends the command and everything that it started, and the exit code
+/// is 143.
+#[test]
+fn a_terminated_sandgate_leaves_nothing() {
+    let world = World::new();
+    let running = world.start(&["--shell", "bash", "--", HIDING_TREE]);
+    let pids = pids(&world);
+    running.signal(Signal::TERM);
+    let outcome = running.wait();
+    assert_eq!((outcome.stdout(), outcome.code), ("partial\n", Some(143)));
+    assert_gone(&pids);
+}
+
+/// spec RUN.54: Even a sandgate that is killed leaves nothing of the command alive.
+#[test]
+fn a_killed_sandgate_leaves_nothing() {
+    let world = World::new();
+    let mut running = world.start(&["--shell", "bash", "--", HIDING_TREE]);
+    let pids = pids(&world);
+    running.child.kill().unwrap();
+    assert_eq!(running.wait().code, None);
+    assert_gone(&pids);
+}
+
+#[test]
+fn what_a_command_leaves_behind_ends_with_it() {
+    let world = World::new();
+    let script = HIDING_TREE.replace("exec sleep 1000\n", "read word < go; exit 5\n");
+    let go = world.fifo("go");
+    let running = world.start(&["--shell", "bash", "--", &script]);
+    let pids = pids(&world);
+    let_go(&go);
+    assert_eq!(running.wait().code, Some(5));
+    assert_gone(&pids);
+}
+
+/// Waits for the command to say that it is ready, and then sends the signal to sandgate.
+fn signalled(script: &str, signal: Signal) -> Outcome {
+    let world = World::new();
+    let mut running = world.start(&["--shell", "bash", "--", script]);
+    assert_eq!(running.line(), "ready\n");
+    running.signal(signal);
+    running.wait()
+}
+
+/// spec RUN.50: Ctrl-C reaches the command, which may answer it; the exit code is then the command's
+/// own.
+#[test]
+fn a_command_may_answer_ctrl_c() {
+    let script = "trap 'echo caught; exit 42' INT; sleep 1000 & echo ready; wait";
+    let outcome = signalled(script, Signal::INT);
+    assert_eq!((outcome.stdout(), outcome.code), ("ready\ncaught\n", Some(42)));
+}
+
+#[test]
+fn a_command_that_does_not_care_dies_of_ctrl_c() {
+    let outcome = signalled("echo ready; exec sleep 1000", Signal::INT);
+    assert_eq!((outcome.stdout(), outcome.code), ("ready\n", Some(130)));
+}
+
+/// spec RUN.51: A command that does not end after Ctrl-C is ended, and the exit code is 130.
+#[test]
+fn a_command_that_ignores_ctrl_c_is_ended() {
+    let outcome = signalled("trap '' INT; echo ready; exec sleep 1000", Signal::INT);
+    assert_eq!((outcome.stdout(), outcome.code), ("ready\n", Some(130)));
+}
+
+#[test]
+fn a_second_ctrl_c_ends_a_command_that_goes_on() {
+    let world = World::new();
+    let script = "trap 'echo asked' INT; echo ready; while :; do sleep 1000 & wait; done";
+    let mut running = world.start(&["--shell", "bash", "--", script]);
+    assert_eq!(running.line(), "ready\n");
+    running.signal(Signal::INT);
+    assert_eq!(running.line(), "asked\n");
+    running.signal(Signal::INT);
+    assert_eq!(running.wait().code, Some(130));
+}
+
+/// spec RUN.55: SIGHUP to sandgate ends the command with exit code 129, unless sandgate was started
+/// with that signal ignored, as `nohup` does.
+#[test]
+fn a_hangup_is_obeyed_unless_it_was_to_be_ignored() {
+    let outcome = signalled("echo ready; exec sleep 1000", Signal::HUP);
+    assert_eq!(outcome.code, Some(129));
+
+    let world = World::new();
+    let go = world.fifo("go");
+    let sandgate = world.program(run_words(&["--", "echo ready; read word < go; echo done"]));
+    let mut nohup = world.other("nohup");
+    nohup.arg(sandgate.get_program()).args(sandgate.get_args());
+    let mut running = Running::start(&mut nohup);
+    assert_eq!(running.line(), "ready\n");
+    running.signal(Signal::HUP);
+    let_go(&go);
+    let outcome = running.wait();
+    assert_eq!((outcome.stdout(), outcome.code), ("ready\ndone\n", Some(0)));
+}
+
+/// spec RUN.56: A reader that does not read keeps sandgate from nothing: signals are obeyed all the
+/// same.
+#[test]
+fn a_reader_that_does_not_read_does_not_keep_sandgate_from_ending() {
+    for option in [&[][..], &["--json"]] {
+        let world = World::new();
+        let script = "echo $$ > pid; exec yes";
+        let arguments = [option, &["--shell", "sh", "--", script]].concat();
+        let mut running = Running::start(&mut world.program(run_words(&arguments)));
+        // The output is left alone, so that it fills every pipe and queue.
+        running.read_exactly(1);
+        let pid: i32 = eventually("the command runs", || {
+            fs::read_to_string(world.path("pid")).ok()?.trim().parse().ok()
+        });
+        let mut looks_in_a_row = 0;
+        eventually("the command is held up for good", || {
+            looks_in_a_row = if is_asleep(pid) { looks_in_a_row + 1 } else { 0 };
+            (looks_in_a_row == 20).then_some(())
+        });
+        running.signal(Signal::TERM);
+        let status = running.child.wait().unwrap();
+        assert_eq!(status.code(), Some(143), "{option:?}");
+        assert_gone(&[pid]);
+    }
+}
+
+/// Whether a process waits for something: here, for room in its pipe.
+fn is_asleep(pid: i32) -> bool {
+    let status = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    status.rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with('S'))
+}

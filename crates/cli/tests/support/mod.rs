@@ -1,0 +1,214 @@
+//! Drives the real program, in a home of its own, and looks at the world afterwards.
+
+#![expect(clippy::disallowed_methods, reason = "these tests are about the real program")]
+#![allow(dead_code, reason = "each test file uses its own share of this module")]
+
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::io::{Read as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+/// Nothing here takes this long unless it hangs.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// A person's home, where nothing is configured.
+pub(crate) struct World {
+    root: TempDir,
+}
+
+/// How a run of the program ended. There is no exit code when a signal ended it.
+#[derive(Debug)]
+pub(crate) struct Outcome {
+    pub(crate) code: Option<i32>,
+    pub(crate) stdout: Vec<u8>,
+    pub(crate) stderr: String,
+}
+
+impl Outcome {
+    pub(crate) fn stdout(&self) -> &str {
+        std::str::from_utf8(&self.stdout).expect("the output is text")
+    }
+
+    /// What the program said, without the warning that it always gives.
+    #[track_caller]
+    pub(crate) fn notes(&self) -> String {
+        let (warning, rest) = self.stderr.split_once('\n').expect("the warning is a line");
+        assert!(
+            warning.starts_with("sandgate: warning: this command runs unconfined"),
+            "{warning}"
+        );
+        rest.to_owned()
+    }
+
+    /// The events that were printed, each a line of JSON.
+    pub(crate) fn events(&self) -> Vec<serde_json::Value> {
+        let lines = self.stdout().lines();
+        lines.map(|line| serde_json::from_str(line).expect("a line of JSON")).collect()
+    }
+}
+
+impl World {
+    pub(crate) fn new() -> Self {
+        Self { root: tempfile::tempdir().unwrap() }
+    }
+
+    pub(crate) fn home(&self) -> &Path {
+        self.root.path()
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.root.path().join(name)
+    }
+
+    /// The program with these arguments, not started yet.
+    pub(crate) fn program(&self, arguments: impl IntoIterator<Item: AsRef<OsStr>>) -> Command {
+        let program = std::env::var_os("SANDGATE_BIN")
+            .unwrap_or_else(|| OsString::from(env!("CARGO_BIN_EXE_sandgate")));
+        let mut command = Command::new(program);
+        command.args(arguments).current_dir(self.home());
+        self.at_home(&mut command);
+        command
+    }
+
+    /// Another program in this home, not started yet.
+    pub(crate) fn other(&self, program: &str) -> Command {
+        let mut command = Command::new(program);
+        command.current_dir(self.home());
+        self.at_home(&mut command);
+        command
+    }
+
+    fn at_home(&self, command: &mut Command) {
+        command.env("HOME", self.home()).env("TMPDIR", self.home());
+        command.env_remove("XDG_CACHE_HOME").env_remove("NO_COLOR").env_remove("CLICOLOR_FORCE");
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    }
+
+    /// Runs `sandgate` to its end.
+    pub(crate) fn sandgate(&self, arguments: &[&str]) -> Outcome {
+        Running::start(&mut self.program(arguments)).wait()
+    }
+
+    /// Runs `sandgate run`, with a time limit that no test reaches.
+    pub(crate) fn run(&self, arguments: &[&str]) -> Outcome {
+        self.start(arguments).wait()
+    }
+
+    /// Starts `sandgate run`, with a time limit that no test reaches.
+    pub(crate) fn start(&self, arguments: &[&str]) -> Running {
+        Running::start(&mut self.program(run_words(arguments)))
+    }
+
+    /// A named pipe, for a command and a test to wait for each other.
+    #[cfg(unix)]
+    pub(crate) fn fifo(&self, name: &str) -> PathBuf {
+        use rustix::fs::{CWD, FileType, Mode, mknodat};
+        let path = self.path(name);
+        mknodat(CWD, &path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+        path
+    }
+
+    /// The directories of sessions, alive or dead.
+    pub(crate) fn sessions(&self) -> Vec<PathBuf> {
+        let Ok(entries) = fs::read_dir(self.path(".cache/sandgate/sessions")) else {
+            return Vec::new();
+        };
+        entries.map(|entry| entry.unwrap().path()).filter(|path| path.is_dir()).collect()
+    }
+}
+
+/// The arguments of a run that is not about its time limit.
+pub(crate) fn run_words<'a>(arguments: &[&'a str]) -> Vec<&'a str> {
+    [&["run", "--timeout-ms", "120000"], arguments].concat()
+}
+
+/// A run of the program that has not ended.
+pub(crate) struct Running {
+    pub(crate) child: Child,
+    /// What was read of its output before its end.
+    read: Vec<u8>,
+}
+
+impl Running {
+    pub(crate) fn start(command: &mut Command) -> Self {
+        Self { child: command.spawn().expect("the program starts"), read: Vec::new() }
+    }
+
+    /// Waits until standard output has a line more, and gives it back.
+    pub(crate) fn line(&mut self) -> String {
+        let from = self.read.len();
+        while self.read[from..].last() != Some(&b'\n') {
+            self.read_exactly(1);
+        }
+        String::from_utf8(self.read[from..].to_vec()).unwrap()
+    }
+
+    /// Waits until standard output has so many bytes more, and gives them back.
+    pub(crate) fn read_exactly(&mut self, length: usize) -> Vec<u8> {
+        let mut bytes = vec![0; length];
+        let stdout = self.child.stdout.as_mut().expect("standard output is a pipe");
+        stdout.read_exact(&mut bytes).expect("there is more output");
+        self.read.extend_from_slice(&bytes);
+        bytes
+    }
+
+    #[cfg(unix)]
+    pub(crate) fn signal(&self, signal: rustix::process::Signal) {
+        let pid = rustix::process::Pid::from_child(&self.child);
+        rustix::process::kill_process(pid, signal).unwrap();
+    }
+
+    /// Lets it come to its end.
+    pub(crate) fn wait(mut self) -> Outcome {
+        let mut stderr = self.child.stderr.take();
+        let reader = std::thread::spawn(move || {
+            let mut text = Vec::new();
+            if let Some(stderr) = &mut stderr {
+                stderr.read_to_end(&mut text).unwrap();
+            }
+            String::from_utf8_lossy(&text).into_owned()
+        });
+        if let Some(mut stdout) = self.child.stdout.take() {
+            stdout.read_to_end(&mut self.read).unwrap();
+        }
+        let status = self.child.wait().unwrap();
+        Outcome { code: status.code(), stdout: self.read, stderr: reader.join().unwrap() }
+    }
+}
+
+/// Opens a named pipe's other end, which lets whoever reads from it go on.
+pub(crate) fn let_go(fifo: &Path) {
+    fs::OpenOptions::new().write(true).open(fifo).unwrap().write_all(b"go\n").unwrap();
+}
+
+/// Waits until something is so. This is a limit, not a measure: it fails only when it never is.
+#[track_caller]
+pub(crate) fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let start = Instant::now();
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        assert!(start.elapsed() < LIMIT, "never happened: {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Says on the record that something was not tested here, and why.
+pub(crate) fn skipped(what: &str) {
+    let line = format!("SKIPPED: {what}\n");
+    eprint!("{line}");
+    if let Some(log) = std::env::var_os("SANDGATE_SKIP_LOG") {
+        let mut log = fs::OpenOptions::new().create(true).append(true).open(log).unwrap();
+        log.write_all(line.as_bytes()).unwrap();
+    }
+}
+
+#[cfg(unix)]
+pub(crate) fn is_alive(pid: i32) -> bool {
+    let pid = rustix::process::Pid::from_raw(pid).expect("a process id");
+    rustix::process::test_kill_process(pid).is_ok()
+}

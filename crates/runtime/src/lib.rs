@@ -1,0 +1,28 @@
+//! Joins the stages of the pipeline, and is the only crate that sees all of them.
+//!
+//! A front end starts one [`Runtime`], hands it a [`CommandRequest`] and watches what happens as an
+//! [`Observer`]. It names no type of the sandbox and none of the process layer: the few that it
+//! needs it has from here. Names are looked up here and nowhere else, before anything is judged.
+
+#![forbid(unsafe_code)]
+
+mod deltas;
+mod error;
+mod observe;
+mod private;
+mod report;
+mod request;
+mod resolve;
+mod runtime;
+mod session;
+
+pub use deltas::{MAX_DELTA_BYTES, MAX_EXEC_OUTPUT_DELTAS_PER_CALL};
+pub use error::{FailureKind, RuntimeError};
+pub use observe::Observer;
+pub use request::{CommandInput, CommandLine, CommandRequest, KeepOutput, new_call_id};
+pub use runtime::Runtime;
+
+/// Whether a shell reads the person's profile first.
+pub use sandgate_process::Login;
+/// The levers by which a front end ends a running command.
+pub use sandgate_process::Stop;

@@ -1,0 +1,176 @@
+//! The directory that a session's files live in, while the session lives.
+//!
+//! It is made when the first file needs it, held by a lock on a file inside, and removed with its
+//! owner. An owner that was killed cannot remove anything, so whoever makes a directory afterwards
+//! removes those whose lock nobody holds.
+//!
+//! Two locks keep makers and sweepers apart. Each session's own lock says that its owner lives. The
+//! lock beside the sessions is shared by makers and exclusive for a sweeper: while somebody sweeps
+//! there is no directory that has been made but not locked yet.
+
+use crate::private::{make_private, own_directory};
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+/// The name of every lock file, the sessions' own and the one beside them.
+const LOCK: &str = "lock";
+
+/// One session: a name for its directory from the start, the directory itself only when needed.
+#[derive(Debug)]
+pub(crate) struct Session {
+    directory: PathBuf,
+    /// The lock on the directory; empty inside when the directory could not be made.
+    held: OnceLock<io::Result<File>>,
+}
+
+impl Session {
+    /// Thinks of a name. Nothing is made yet.
+    pub(crate) fn named() -> Self {
+        Self::below(&own_directory())
+    }
+
+    fn below(own: &Path) -> Self {
+        let id = uuid::Uuid::now_v7().to_string();
+        let directory = own.join("sessions").join(id);
+        Self { directory, held: OnceLock::new() }
+    }
+
+    /// Where the session's files belong.
+    pub(crate) fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// Makes the directory, unless it is there; also removes those of sessions that were killed.
+    ///
+    /// Where that is impossible there is none. Whoever wants to write into it will see that, and
+    /// says so in the place where it matters.
+    pub(crate) fn make(&self) {
+        self.held.get_or_init(|| make(&self.directory));
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        if let Some(Ok(lock)) = self.held.take() {
+            // Not every system removes a file that is locked.
+            drop(lock);
+            let _ = fs::remove_dir_all(&self.directory);
+        }
+    }
+}
+
+fn make(directory: &Path) -> io::Result<File> {
+    let sessions = directory.parent().ok_or(io::ErrorKind::InvalidInput)?;
+    for directory in [sessions.parent().unwrap_or(sessions), sessions] {
+        make_private(directory)?;
+    }
+    let beside = lock_file(sessions)?;
+    beside.lock_shared()?;
+    make_private(directory)?;
+    let lock = lock_file(directory)?;
+    lock.lock()?;
+    beside.unlock()?;
+    // What cannot be swept now is no reason to go without a directory.
+    let _ = sweep(sessions, &beside);
+    Ok(lock)
+}
+
+fn lock_file(directory: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.create(true).truncate(false).write(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(directory.join(LOCK))
+}
+
+/// Removes the directories that nobody holds. Skipped when others are at work: they, or the next to
+/// come, will do it.
+fn sweep(sessions: &Path, beside: &File) -> io::Result<()> {
+    match beside.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => return Ok(()),
+        Err(TryLockError::Error(error)) => return Err(error),
+    }
+    for entry in fs::read_dir(sessions)?.flatten() {
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) && is_abandoned(&entry.path()) {
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+    beside.unlock()
+}
+
+/// Whether the owner of a session's directory is gone. Where that is not certain, it is not.
+fn is_abandoned(session: &Path) -> bool {
+    match File::open(session.join(LOCK)) {
+        Ok(lock) => lock.try_lock().is_ok(),
+        // No maker is at work, so the one of this directory died before it could lock it, or its
+        // owner is removing it right now.
+        Err(error) => error.kind() == io::ErrorKind::NotFound,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn make_below(own: &Path) -> Session {
+        let session = Session::below(own);
+        session.make();
+        assert!(session.directory().is_dir());
+        session
+    }
+
+    #[test]
+    fn nothing_is_made_before_it_is_needed() {
+        let own = tempfile::tempdir().unwrap();
+        drop(Session::below(own.path()));
+        assert_eq!(fs::read_dir(own.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_session_removes_its_directory_with_everything_in_it() {
+        let own = tempfile::tempdir().unwrap();
+        let session = make_below(own.path());
+        let directory = session.directory().to_owned();
+        fs::write(directory.join("output"), "all of it").unwrap();
+        drop(session);
+        assert!(!directory.exists());
+    }
+
+    #[test]
+    fn a_living_session_survives_the_sweep_of_another() {
+        let own = tempfile::tempdir().unwrap();
+        let first = make_below(own.path());
+        let second = make_below(own.path());
+        assert!(first.directory().is_dir() && second.directory().is_dir());
+    }
+
+    #[test]
+    fn a_session_whose_lock_nobody_holds_is_swept() {
+        let own = tempfile::tempdir().unwrap();
+        let sessions = own.path().join("sessions");
+        let killed = sessions.join("killed");
+        let died_young = sessions.join("died-before-its-lock");
+        for directory in [&killed, &died_young] {
+            fs::create_dir_all(directory).unwrap();
+            fs::write(directory.join("output"), "old").unwrap();
+        }
+        fs::write(killed.join(LOCK), "").unwrap();
+        let _living = make_below(own.path());
+        assert!(!killed.exists() && !died_young.exists());
+    }
+
+    #[test]
+    fn a_directory_that_is_just_being_made_is_not_swept() {
+        let own = tempfile::tempdir().unwrap();
+        let sessions = own.path().join("sessions");
+        let unlocked = sessions.join("not-locked-yet");
+        fs::create_dir_all(&unlocked).unwrap();
+        let maker = lock_file(&sessions).unwrap();
+        maker.lock_shared().unwrap();
+        let _living = make_below(own.path());
+        assert!(unlocked.exists());
+    }
+}
