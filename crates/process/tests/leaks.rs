@@ -26,7 +26,7 @@ fn descendants() -> usize {
     below(std::process::id())
 }
 
-/// spec process.30: A thousand commands in a row leave no descriptor, thread or process behind.
+/// spec PROCESS.30: A thousand commands in a row leave no descriptor, thread or process behind.
 #[tokio::test]
 async fn a_thousand_commands_leave_nothing_behind() {
     let spawner = Spawner::start().unwrap();

@@ -27,7 +27,7 @@ fn pid_file() -> (tempfile::TempDir, std::path::PathBuf) {
     (directory, file)
 }
 
-/// spec process.20: A time limit ends every process that the command started, also those that made
+/// spec PROCESS.20: A time limit ends every process that the command started, also those that made
 /// a session or group of their own or were left by their parents.
 #[tokio::test]
 async fn a_timeout_ends_the_whole_tree() {
@@ -39,7 +39,7 @@ async fn a_timeout_ends_the_whole_tree() {
     all_gone(&file);
 }
 
-/// spec process.21: Cancelling a call ends every process that its command started.
+/// spec PROCESS.21: Cancelling a call ends every process that its command started.
 #[tokio::test]
 async fn cancelling_ends_the_whole_tree() {
     let (_directory, file) = pid_file();
@@ -56,7 +56,7 @@ async fn cancelling_ends_the_whole_tree() {
     all_gone(&file);
 }
 
-/// spec process.22: A command that ends by itself leaves nothing behind, unless its caller asked
+/// spec PROCESS.22: A command that ends by itself leaves nothing behind, unless its caller asked
 /// for that.
 #[tokio::test]
 async fn a_command_that_ends_takes_its_children_with_it() {
@@ -66,7 +66,7 @@ async fn a_command_that_ends_takes_its_children_with_it() {
     all_gone(&file);
 }
 
-/// spec process.22: A command that ends by itself leaves nothing behind, unless its caller asked
+/// spec PROCESS.22: A command that ends by itself leaves nothing behind, unless its caller asked
 /// for that.
 #[tokio::test]
 async fn what_may_stay_stays() {
@@ -82,7 +82,7 @@ async fn what_may_stay_stays() {
     kill(pids[0]);
 }
 
-/// spec process.23: A command that has ended is not waited for on behalf of a process that still
+/// spec PROCESS.23: A command that has ended is not waited for on behalf of a process that still
 /// holds its output open: the result says so.
 #[tokio::test]
 async fn an_inherited_pipe_does_not_hold_up_the_call() {
@@ -91,7 +91,7 @@ async fn an_inherited_pipe_does_not_hold_up_the_call() {
     assert!(done.pipes_still_open);
 }
 
-/// spec process.24: Dropping a process, or a call that has not ended, ends its whole tree.
+/// spec PROCESS.24: Dropping a process, or a call that has not ended, ends its whole tree.
 #[tokio::test]
 async fn dropping_ends_the_whole_tree() {
     let spawner = Spawner::start().unwrap();
@@ -138,7 +138,7 @@ fn kill(pid: u32) {
     rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
 }
 
-/// spec process.25: When the process that watches over a command is killed, the command and all
+/// spec PROCESS.25: When the process that watches over a command is killed, the command and all
 /// that it started end with it, and the result says that it was killed.
 #[tokio::test]
 async fn a_killed_warden_takes_its_job_with_it() {
@@ -152,7 +152,7 @@ async fn a_killed_warden_takes_its_job_with_it() {
     all_gone(&file);
 }
 
-/// spec process.26: When the process that starts commands is killed, the next command starts
+/// spec PROCESS.26: When the process that starts commands is killed, the next command starts
 /// another one, and commands that are running are not disturbed.
 #[tokio::test]
 async fn a_killed_nursery_is_replaced() {
@@ -174,7 +174,7 @@ async fn a_killed_nursery_is_replaced() {
     assert_eq!(chunk.bytes, "got on\n");
 }
 
-/// spec process.27: A command that multiplies faster than it can be looked at is ended too.
+/// spec PROCESS.27: A command that multiplies faster than it can be looked at is ended too.
 #[tokio::test]
 async fn a_bomb_is_put_out() {
     let (_directory, file) = pid_file();
@@ -192,7 +192,7 @@ async fn a_bomb_is_put_out() {
     eventually("every process has ended", || !pids.iter().any(|&pid| alive(pid)));
 }
 
-/// spec process.28: The processes that start and watch commands hold nothing of their host's memory,
+/// spec PROCESS.28: The processes that start and watch commands hold nothing of their host's memory,
 /// arguments or environment.
 #[tokio::test]
 async fn the_guards_know_no_secrets() {

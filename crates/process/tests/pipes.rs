@@ -11,7 +11,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 use support::{granted, program, run, run_with, script};
 
-/// spec process.1: A command's standard output, standard error and exit code come back as it gave
+/// spec PROCESS.1: A command's standard output, standard error and exit code come back as it gave
 /// them, and both streams once more in the order of their arrival.
 #[tokio::test]
 async fn output_and_exit_code_come_back() {
@@ -25,7 +25,7 @@ async fn output_and_exit_code_come_back() {
     assert!(!done.timed_out && !done.cancelled && !done.pipes_still_open);
 }
 
-/// spec process.1: A command's standard output, standard error and exit code come back as it gave
+/// spec PROCESS.1: A command's standard output, standard error and exit code come back as it gave
 /// them, and both streams once more in the order of their arrival.
 #[tokio::test]
 async fn arrival_order_is_kept_where_writes_do_not_overlap() {
@@ -34,14 +34,14 @@ async fn arrival_order_is_kept_where_writes_do_not_overlap() {
     assert_eq!(done.aggregated_output.text, "o1\ne1\no2\ne2\no3\ne3\n");
 }
 
-/// spec process.2: A command that was promised no input finds the end of it at its first read.
+/// spec PROCESS.2: A command that was promised no input finds the end of it at its first read.
 #[tokio::test]
 async fn stdin_is_empty_unless_asked_for() {
     let done = run(script("cat; echo end")).await.unwrap().output;
     assert_eq!(done.stdout.text, "end\n");
 }
 
-/// spec process.3: A command's environment is what it was given and nothing else.
+/// spec PROCESS.3: A command's environment is what it was given and nothing else.
 #[tokio::test]
 async fn nothing_of_the_environment_is_inherited() {
     let mut params = program(&["/usr/bin/env"]);
@@ -49,7 +49,7 @@ async fn nothing_of_the_environment_is_inherited() {
     assert_eq!(run(params).await.unwrap().output.stdout.text, "ONLY=this\n");
 }
 
-/// spec process.4: A command leads a session and a process group of its own.
+/// spec PROCESS.4: A command leads a session and a process group of its own.
 #[tokio::test]
 async fn a_command_leads_its_own_session() {
     let done = run(script("cut -d' ' -f1,5,6 /proc/self/stat; echo $$")).await.unwrap().output;
@@ -58,7 +58,7 @@ async fn a_command_leads_its_own_session() {
     assert_eq!((group, session), (shell, shell));
 }
 
-/// spec process.5: A command has no descriptor open but its three standard streams.
+/// spec PROCESS.5: A command has no descriptor open but its three standard streams.
 #[tokio::test]
 async fn no_descriptor_leaks_into_a_command() {
     let file = tempfile::tempfile().unwrap();
@@ -70,7 +70,7 @@ async fn no_descriptor_leaks_into_a_command() {
     assert_eq!(done.stdout.text.trim(), "4");
 }
 
-/// spec process.6: A command sees the name it was given as its own, whatever its file is called.
+/// spec PROCESS.6: A command sees the name it was given as its own, whatever its file is called.
 #[tokio::test]
 async fn arg0_is_honoured() {
     let mut params = program(&["/bin/sh", "-c", "echo $0"]);
@@ -78,7 +78,7 @@ async fn arg0_is_honoured() {
     assert_eq!(run(params).await.unwrap().output.stdout.text, "another-name\n");
 }
 
-/// spec process.7: A command starts with every signal at its default and none blocked.
+/// spec PROCESS.7: A command starts with every signal at its default and none blocked.
 #[tokio::test]
 async fn signals_are_as_a_new_program_expects() {
     let done = run(script("grep -E 'Sig(Blk|Ign)' /proc/self/status")).await.unwrap().output;
@@ -86,7 +86,7 @@ async fn signals_are_as_a_new_program_expects() {
     assert_eq!(masks, ["0000000000000000"; 2], "{}", done.stdout.text);
 }
 
-/// spec process.8: A command that outlives its time limit is ended with exit code 124, and what it
+/// spec PROCESS.8: A command that outlives its time limit is ended with exit code 124, and what it
 /// printed until then is kept.
 #[tokio::test]
 async fn a_timeout_keeps_what_was_printed() {
@@ -99,7 +99,7 @@ async fn a_timeout_keeps_what_was_printed() {
     assert_eq!(output.stdout.text, "before\n");
 }
 
-/// spec process.9: A command ended by signal n has the exit code 128 + n.
+/// spec PROCESS.9: A command ended by signal n has the exit code 128 + n.
 #[tokio::test]
 async fn a_signal_shows_in_the_exit_code() {
     let done = run(script("kill -TERM $$")).await.unwrap().output;
@@ -107,7 +107,7 @@ async fn a_signal_shows_in_the_exit_code() {
     assert_eq!(done.into_result(), Err(ExecError::Signal { signal: 15 }));
 }
 
-/// spec process.10: Interrupting a call sends its command what Ctrl-C sends, and the command may
+/// spec PROCESS.10: Interrupting a call sends its command what Ctrl-C sends, and the command may
 /// answer it.
 #[tokio::test]
 async fn an_interrupt_reaches_the_command() {
@@ -132,7 +132,7 @@ async fn an_interrupt_reaches_the_command() {
     assert!(done.cancelled);
 }
 
-/// spec process.11: A command that cannot be started is refused with an error that names what is
+/// spec PROCESS.11: A command that cannot be started is refused with an error that names what is
 /// missing or wrong.
 #[tokio::test]
 async fn what_cannot_start_says_why() {
@@ -175,7 +175,7 @@ async fn what_cannot_start_says_why() {
     assert!(message(params).await.contains("the environment (100"), "names the environment");
 }
 
-/// spec process.12: An environment of a MiB that the system allows reaches the command whole.
+/// spec PROCESS.12: An environment of a MiB that the system allows reaches the command whole.
 #[tokio::test]
 async fn a_large_environment_arrives_whole() {
     let mut params = program(&["/usr/bin/env"]);
@@ -184,7 +184,7 @@ async fn a_large_environment_arrives_whole() {
     assert_eq!(done.stdout.total_bytes, 16 * (4 + 65_536 + 1));
 }
 
-/// spec process.13: Input sent to a command arrives in order, and closing it is the end of it.
+/// spec PROCESS.13: Input sent to a command arrives in order, and closing it is the end of it.
 #[tokio::test]
 async fn input_arrives_and_ends() {
     let spawner = Spawner::start().unwrap();
@@ -203,7 +203,7 @@ async fn input_arrives_and_ends() {
     assert!(process.session.has_exited());
 }
 
-/// spec process.14: A listener that is too slow is told how many bytes it missed, and no output is
+/// spec PROCESS.14: A listener that is too slow is told how many bytes it missed, and no output is
 /// lost without a word.
 #[tokio::test]
 async fn a_slow_listener_is_told_what_it_missed() {
@@ -222,7 +222,7 @@ async fn a_slow_listener_is_told_what_it_missed() {
     assert!(missed > 0, "ten megabytes do not wait for anybody");
 }
 
-/// spec process.15: Two hundred commands at once each give back all that they wrote.
+/// spec PROCESS.15: Two hundred commands at once each give back all that they wrote.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_hundred_at_once_are_all_exact() {
     let spawner = Spawner::start().unwrap();

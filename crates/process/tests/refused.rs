@@ -10,7 +10,7 @@ use rustix::process::{Pid, Resource, Rlimit, prlimit};
 use sandgate_process::{SpawnError, Spawner, Stdin};
 use support::{granted, parent_of, script, skipped};
 
-/// spec process.29: When the system makes no further process, a command is refused with an error that
+/// spec PROCESS.29: When the system makes no further process, a command is refused with an error that
 /// says so, and the next one is tried again.
 #[tokio::test]
 async fn a_refused_process_is_an_error_and_not_the_end() {

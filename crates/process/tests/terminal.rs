@@ -53,7 +53,7 @@ impl Session {
     }
 }
 
-/// spec process.40: A command on a terminal controls it, and finds it 24 lines by 80 columns unless
+/// spec PROCESS.40: A command on a terminal controls it, and finds it 24 lines by 80 columns unless
 /// told otherwise.
 #[tokio::test]
 async fn a_terminal_is_controlled_and_has_a_size() {
@@ -64,7 +64,7 @@ async fn a_terminal_is_controlled_and_has_a_size() {
     assert_eq!(session.process.exit_rx.await, Ok(0));
 }
 
-/// spec process.41: Resizing the terminal tells the command.
+/// spec PROCESS.41: Resizing the terminal tells the command.
 #[tokio::test]
 async fn resizing_is_noticed() {
     let text = "trap 'stty size; exit' WINCH; echo ready; while :; do sleep 0.01; done";
@@ -74,7 +74,7 @@ async fn resizing_is_noticed() {
     session.shows("50 132").await;
 }
 
-/// spec process.42: Control characters typed on the terminal do what they do on any terminal.
+/// spec PROCESS.42: Control characters typed on the terminal do what they do on any terminal.
 #[tokio::test]
 async fn control_characters_work() {
     let mut params = program(&["/bin/bash", "--norc", "--noprofile", "-i"]);
@@ -98,7 +98,7 @@ async fn control_characters_work() {
     assert_eq!((&mut session.process.exit_rx).await, Ok(9));
 }
 
-/// spec process.43: Closing the input of a command on a terminal is what Ctrl-D is.
+/// spec PROCESS.43: Closing the input of a command on a terminal is what Ctrl-D is.
 #[tokio::test]
 async fn closing_the_input_ends_it() {
     let mut session = Session::start(script("stty -echo; echo on; cat; echo over")).await;
@@ -109,7 +109,7 @@ async fn closing_the_input_ends_it() {
     assert_eq!(session.rest().await, "over\r\n");
 }
 
-/// spec process.6: A command sees the name it was given as its own, whatever its file is called.
+/// spec PROCESS.6: A command sees the name it was given as its own, whatever its file is called.
 #[tokio::test]
 async fn arg0_is_honoured_on_a_terminal_too() {
     let mut params = script("echo $0");
@@ -118,7 +118,7 @@ async fn arg0_is_honoured_on_a_terminal_too() {
     assert_eq!(session.rest().await, "another-name\r\n");
 }
 
-/// spec process.44: Bytes pass through a terminal in raw mode as they are, both ways.
+/// spec PROCESS.44: Bytes pass through a terminal in raw mode as they are, both ways.
 #[tokio::test]
 async fn raw_bytes_pass_both_ways() {
     let text = "stty raw -echo; printf 'ready\\n'; head -c 256 | od -An -v -tu1 | tr -s ' \\n' ' '";

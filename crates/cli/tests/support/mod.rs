@@ -201,10 +201,6 @@ pub(crate) fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> 
 pub(crate) fn skipped(what: &str) {
     let line = format!("SKIPPED: {what}\n");
     eprint!("{line}");
-    if let Some(log) = std::env::var_os("SANDGATE_SKIP_LOG") {
-        let mut log = fs::OpenOptions::new().create(true).append(true).open(log).unwrap();
-        log.write_all(line.as_bytes()).unwrap();
-    }
 }
 
 #[cfg(unix)]

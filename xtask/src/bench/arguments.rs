@@ -1,0 +1,96 @@
+//! The command line of `cargo xtask bench`.
+
+use super::MEASUREMENTS;
+use super::session::Effort;
+use clap::{CommandFactory as _, FromArgMatches as _, Parser};
+use std::path::PathBuf;
+
+/// What is to be measured, and what becomes of it.
+#[derive(Debug)]
+pub(super) struct Arguments {
+    /// The measurements; none means all.
+    names: Vec<String>,
+    pub(super) json: Option<PathBuf>,
+    pub(super) effort: Effort,
+    /// Whether a missed target is an error.
+    pub(super) check: bool,
+}
+
+impl Arguments {
+    pub(super) fn wants(&self, name: &str) -> bool {
+        self.names.is_empty() || self.names.iter().any(|wanted| wanted == name)
+    }
+}
+
+/// Measure against the lower limits beside it, and print the ratios
+#[derive(Debug, Parser)]
+#[command(name = "cargo xtask bench", max_term_width = 100)]
+struct Cli {
+    /// What to measure [default: everything]
+    #[arg(value_name = "NAME", value_parser = measurement)]
+    names: Vec<String>,
+
+    /// Write the figures to this file [default: bench.json in the target directory]
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+
+    /// Take fewer samples: good enough to see that everything works
+    #[arg(long)]
+    quick: bool,
+
+    /// End with exit code 1 when a target is missed
+    #[arg(long)]
+    check: bool,
+}
+
+/// # Errors
+/// When the arguments make no sense, or ask for help; the error is what is to be printed.
+pub(super) fn read(args: &[String]) -> Result<Arguments, clap::Error> {
+    let list: String = MEASUREMENTS
+        .iter()
+        .map(|measurement| format!("\n  {:<12} {}", measurement.name, measurement.about))
+        .collect();
+    let command = Cli::command().after_help(format!("Measurements:{list}"));
+    let words = std::iter::once("bench").chain(args.iter().map(String::as_str));
+    let Cli { names, json, quick, check } =
+        Cli::from_arg_matches(&command.try_get_matches_from(words)?)?;
+    let effort = if quick { Effort::Quick } else { Effort::Full };
+    Ok(Arguments { names, json, effort, check })
+}
+
+fn measurement(name: &str) -> Result<String, String> {
+    match MEASUREMENTS.iter().any(|measurement| measurement.name == name) {
+        true => Ok(name.to_owned()),
+        false => Err("there is no such measurement; --help lists them".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(words: &[&str]) -> Result<Arguments, clap::Error> {
+        read(&words.iter().map(ToString::to_string).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn without_a_name_everything_is_measured() {
+        let all = words(&["--quick"]).expect("good arguments");
+        assert!(MEASUREMENTS.iter().all(|measurement| all.wants(measurement.name)));
+        assert_eq!((all.effort, all.check), (Effort::Quick, false));
+    }
+
+    #[test]
+    fn only_what_is_named_is_measured() {
+        let some = words(&["spawn", "leaks", "--check"]).expect("good arguments");
+        assert!(some.wants("spawn") && some.wants("leaks") && !some.wants("throughput"));
+        assert_eq!((some.effort, some.check), (Effort::Full, true));
+    }
+
+    #[test]
+    fn a_name_that_nothing_has_is_refused() {
+        let error = words(&["spwan"]).expect_err("no such measurement");
+        assert_eq!(error.exit_code(), 2);
+        assert!(error.to_string().contains("spwan"), "{error}");
+    }
+}

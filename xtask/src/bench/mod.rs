@@ -1,0 +1,124 @@
+//! Measures the process layer against the lower limit beside it, in one run, as ratios.
+//!
+//! Each measurement is one file and one line in [`MEASUREMENTS`]. It gives rows; it neither prints
+//! nor decides what a missed target means. `docs/benchmarks.md` says what each row stands for.
+
+mod arguments;
+mod bare;
+mod concurrency;
+mod leaks;
+mod library;
+mod machine;
+mod processes;
+mod program;
+mod progress;
+mod report;
+mod row;
+mod samples;
+mod sandgate;
+mod session;
+mod spawn;
+mod table;
+mod throughput;
+mod tree_kill;
+
+use anyhow::Context as _;
+use arguments::Arguments;
+use report::Report;
+use session::Session;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// One measurement, or several that are made in the same way.
+struct Measurement {
+    name: &'static str,
+    about: &'static str,
+    run: fn(&mut Session),
+}
+
+const MEASUREMENTS: &[Measurement] = &[
+    Measurement { name: "spawn", about: "what starting a command costs", run: spawn::measure },
+    Measurement {
+        name: "throughput",
+        about: "how fast output goes through, and in how much memory",
+        run: throughput::measure,
+    },
+    Measurement {
+        name: "concurrency",
+        about: "200 commands at once, each exact",
+        run: concurrency::measure,
+    },
+    Measurement {
+        name: "tree-kill",
+        about: "how long the last process of a tree lives on",
+        run: tree_kill::measure,
+    },
+    Measurement {
+        name: "leaks",
+        about: "what a thousand commands leave behind",
+        run: leaks::measure,
+    },
+    Measurement {
+        name: "program",
+        about: "what the program itself costs, from start to end",
+        run: program::measure,
+    },
+];
+
+/// Set for the run that an unoptimised build starts, so that it cannot start another one.
+const STARTED_OPTIMISED: &str = "SANDGATE_BENCH_OPTIMISED";
+
+/// Runs the measurements that were asked for, prints a table and writes JSON.
+pub(crate) fn run(args: &[String]) -> anyhow::Result<ExitCode> {
+    let arguments = match arguments::read(args) {
+        Ok(arguments) => arguments,
+        Err(error) => {
+            error.print().context("cannot print what is wrong with the arguments")?;
+            return Ok(ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2)));
+        }
+    };
+    if cfg!(debug_assertions) && std::env::var_os(STARTED_OPTIMISED).is_none() {
+        return run_optimised(args);
+    }
+    measure(&arguments)
+}
+
+fn measure(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    let target = target_directory()?;
+    let mut session = Session::new(arguments.effort, &target);
+    for measurement in MEASUREMENTS {
+        if arguments.wants(measurement.name) {
+            session.begin(measurement.name);
+            (measurement.run)(&mut session);
+        }
+    }
+    let report = Report::of(session);
+    print!("{}", table::render(&report));
+    let json = arguments.json.clone().unwrap_or_else(|| target.join("bench.json"));
+    report.write(&json).with_context(|| format!("cannot write {}", json.display()))?;
+    println!("Written to {}.", json.display());
+    let failed = report.failed() > 0 || (arguments.check && report.missed() > 0);
+    Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+/// The figures of an unoptimised build say nothing, so it hands over to an optimised one.
+#[expect(clippy::disallowed_methods, reason = "starts cargo, as the person who typed this would")]
+fn run_optimised(args: &[String]) -> anyhow::Result<ExitCode> {
+    eprintln!("bench: built without optimisation; going on through `cargo run --release`");
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let status = std::process::Command::new(cargo)
+        .args(["run", "--quiet", "--release", "--package", "xtask", "--", "bench"])
+        .args(args)
+        .env(STARTED_OPTIMISED, "1")
+        .status()
+        .context("cannot start cargo")?;
+    let code = status.code().and_then(|code| u8::try_from(code).ok());
+    Ok(code.map_or(ExitCode::FAILURE, ExitCode::from))
+}
+
+/// Where cargo puts what it builds: this program is in a directory of it.
+fn target_directory() -> anyhow::Result<PathBuf> {
+    let program = std::env::current_exe().context("cannot find this program's own file")?;
+    let target = program.ancestors().nth(2).map(Path::to_owned);
+    target.context("this program is in no target directory")
+}

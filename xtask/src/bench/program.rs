@@ -1,0 +1,80 @@
+//! What `sandgate run` costs as a whole, from its start to its end.
+
+use super::bare::{self, run_quietly};
+use super::processes::peak_memory;
+use super::progress::Progress;
+use super::row::{Quantity, Row};
+use super::samples::by_turns;
+use super::session::Session;
+use std::path::Path;
+use std::time::Duration;
+
+const GIB: u64 = 1 << 30;
+
+pub(super) fn measure(session: &mut Session) {
+    session.take("sandgate run -- /bin/true x", run_program);
+    session.take("sandgate run -- true", run_script);
+    session.take("sandgate run, 1 GiB through", run_through);
+}
+
+/// Two words are a program and its argument, so no shell takes part.
+fn run_program(session: &Session, progress: &Progress) -> anyhow::Result<Vec<Row>> {
+    let program = session.program()?;
+    let nothing = bare::true_program()?;
+    let args = ["run", "--", &bare::text(&nothing)?, "x"];
+    let pair = by_turns(
+        session.times(300, 30),
+        progress,
+        || run_quietly(program, &args),
+        || run_quietly(&nothing, &["x"]),
+    )?;
+    Ok(vec![Row::of_times("sandgate run -- /bin/true x", "/bin/true x", &pair)])
+}
+
+/// One word is a script for a login shell.
+fn run_script(session: &Session, progress: &Progress) -> anyhow::Result<Vec<Row>> {
+    let program = session.program()?;
+    let bash = bare::find("bash")?;
+    let pair = by_turns(
+        session.times(200, 20),
+        progress,
+        || run_quietly(program, &["run", "--shell", "bash", "--", "true"]),
+        || run_quietly(&bash, &["-lc", "true"]),
+    )?;
+    Ok(vec![Row::of_times("sandgate run --shell bash -- true", "bash -lc true", &pair)])
+}
+
+fn run_through(session: &Session, progress: &Progress) -> anyhow::Result<Vec<Row>> {
+    let program = session.program()?;
+    let (head, cat) = (bare::find("head")?, bare::find("cat")?);
+    let bytes = GIB.to_string();
+    let producer = ["-c", &bytes, "/dev/zero"];
+    let mut args = vec!["run", "--timeout-ms", "0", "--", "head"];
+    args.extend(producer);
+    let pair = by_turns(
+        session.times(7, 2),
+        progress,
+        || run_quietly(program, &args),
+        || bare::run_piped((&head, &producer), &cat),
+    )?;
+    let row = Row::of_rates("sandgate run, 1 GiB through", "cat > /dev/null", GIB, &pair);
+    let large = peak_of(program, &args)?;
+    let small = peak_of(program, &["run", "--timeout-ms", "0", "--", "sleep", "0.2"])?;
+    Ok(vec![
+        row,
+        Row::new("sandgate run, 1 GiB through: peak of memory", Quantity::bytes(large))
+            .against("with nothing to pass on", Quantity::bytes(small)),
+    ])
+}
+
+/// The largest that a program was when it was last looked at before its end.
+fn peak_of(program: &Path, args: &[&str]) -> anyhow::Result<u64> {
+    let mut child = bare::quiet(program, args).spawn()?;
+    let mut peak = 0;
+    while child.try_wait()?.is_none() {
+        // It may have ended since.
+        peak = peak_memory(child.id()).unwrap_or(0).max(peak);
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    Ok(peak)
+}

@@ -1,0 +1,100 @@
+//! One run of the benchmark program: what was asked of it, and what it has found so far.
+
+use super::progress::Progress;
+use super::row::{Outcome, Row};
+use super::{machine, sandgate};
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+/// How much trouble is taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Effort {
+    /// Enough samples for a figure that can be quoted.
+    Full,
+    /// Enough to see that everything works.
+    Quick,
+}
+
+/// What measurements are handed, and hand their rows to.
+pub(super) struct Session {
+    pub(super) effort: Effort,
+    pub(super) rows: Vec<Row>,
+    pub(super) load_before: Option<String>,
+    progress: Progress,
+    measurement: &'static str,
+    target: PathBuf,
+    program: OnceLock<Result<PathBuf, String>>,
+}
+
+/// A measurement that cannot be made on this machine, and why. Told, and no failure.
+#[derive(Debug)]
+pub(super) struct Impossible(pub(super) String);
+
+impl fmt::Display for Impossible {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Impossible {}
+
+impl Session {
+    pub(super) fn new(effort: Effort, target: &Path) -> Self {
+        Self {
+            effort,
+            rows: Vec::new(),
+            load_before: machine::load_average(),
+            progress: Progress::new(),
+            measurement: "",
+            target: target.to_owned(),
+            program: OnceLock::new(),
+        }
+    }
+
+    /// Names the measurement that the next rows belong to.
+    pub(super) fn begin(&mut self, measurement: &'static str) {
+        self.measurement = measurement;
+    }
+
+    /// Takes one measurement. `what` is shown meanwhile, and is the row if there is no figure.
+    pub(super) fn take(
+        &mut self,
+        what: &str,
+        measure: impl FnOnce(&Self, &Progress) -> anyhow::Result<Vec<Row>>,
+    ) {
+        self.progress.begin(&format!("{}: {what}", self.measurement));
+        let found = measure(self, &self.progress);
+        self.progress.end();
+        let rows = found.unwrap_or_else(|error| {
+            let why = format!("{error:#}");
+            let outcome = match error.downcast_ref::<Impossible>() {
+                Some(_) => Outcome::Skipped { why },
+                None => Outcome::Failed { why },
+            };
+            vec![Row { measurement: "", what: what.to_owned(), outcome }]
+        });
+        self.rows.extend(rows.into_iter().map(|row| Row { measurement: self.measurement, ..row }));
+    }
+
+    /// How often something is done.
+    pub(super) fn times(&self, full: usize, quick: usize) -> usize {
+        match self.effort {
+            Effort::Full => full,
+            Effort::Quick => quick,
+        }
+    }
+
+    /// A directory on the disk that the project is built on, gone when it is dropped.
+    pub(super) fn scratch(&self) -> anyhow::Result<tempfile::TempDir> {
+        Ok(tempfile::Builder::new().prefix("bench-").tempdir_in(&self.target)?)
+    }
+
+    /// The file of the real program, as it is shipped.
+    pub(super) fn program(&self) -> anyhow::Result<&Path> {
+        match self.program.get_or_init(|| sandgate::build(&self.target)) {
+            Ok(program) => Ok(program),
+            Err(why) => Err(Impossible(why.clone()).into()),
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! Names that some crates' sources may not mention, whatever their `Cargo.toml` allows.
+//!
+//! The rules hold for `src/`, with the tests that are in it. Integration tests are outside the
+//! product and may look at the world.
+
+use super::rust::{NamedPath, is_punct, paths};
+use super::tree::package_of;
+use super::{Finding, Tree};
+use proc_macro2::{Delimiter, TokenTree};
+
+/// Paths and methods that some crates may not name, and the reason.
+struct Wall {
+    crates: &'static [&'static str],
+    paths: &'static [&'static str],
+    methods: &'static [&'static str],
+    reason: &'static str,
+}
+
+/// The methods of `Path` that ask the file system.
+const FILE_SYSTEM_METHODS: &[&str] = &[
+    "canonicalize",
+    "exists",
+    "is_dir",
+    "is_file",
+    "is_symlink",
+    "metadata",
+    "read_dir",
+    "read_link",
+    "symlink_metadata",
+    "try_exists",
+];
+
+const WALLS: &[Wall] = &[
+    Wall {
+        crates: &["policy"],
+        paths: &["std::env", "std::fs", "std::net", "std::process", "tokio"],
+        methods: FILE_SYSTEM_METHODS,
+        reason: "policy judges what it is handed and touches nothing; let runtime look it up and \
+                 pass it in",
+    },
+    Wall {
+        crates: &["protocol"],
+        paths: &["std::fs", "std::net", "std::process", "tokio"],
+        methods: FILE_SYSTEM_METHODS,
+        reason: "protocol is plain data without I/O; move this to the crate that does the work",
+    },
+    Wall {
+        crates: &["agent", "cli", "server", "tui"],
+        paths: &["sandgate_process", "sandgate_sandbox"],
+        methods: &[],
+        reason: "a front end names no type of sandbox or process; ask runtime for it",
+    },
+];
+
+pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for file in tree.rust_files() {
+        let Some(package) = package_of(file.path) else { continue };
+        if !file.path.starts_with(&format!("crates/{package}/src/")) {
+            continue;
+        }
+        for wall in WALLS.iter().filter(|wall| wall.crates.contains(&package)) {
+            for tokens in file.sequences() {
+                let named = paths(&tokens);
+                let named =
+                    named.iter().filter_map(|path| Some((path.line, named_by(wall, path)?)));
+                let called =
+                    method_calls(&tokens).filter(|(_, name)| wall.methods.contains(&name.as_str()));
+                findings.extend(
+                    named
+                        .map(|(line, name)| (line, name.to_owned()))
+                        .chain(called.map(|(line, name)| (line, format!(".{name}()"))))
+                        .map(|(line, name)| {
+                            let message = format!("`{package}` names `{name}`; {}", wall.reason);
+                            Finding::new(file.path, line, message)
+                        }),
+                );
+            }
+        }
+    }
+    findings
+}
+
+fn named_by(wall: &Wall, path: &NamedPath) -> Option<&'static str> {
+    wall.paths.iter().copied().find(|forbidden| path.is_inside(forbidden))
+}
+
+/// Every `.name(…)` among these neighbours.
+fn method_calls(tokens: &[TokenTree]) -> impl Iterator<Item = (usize, String)> {
+    tokens.windows(3).filter_map(|window| match window {
+        [dot, TokenTree::Ident(name), TokenTree::Group(arguments)]
+            if is_punct(Some(dot), '.') && arguments.delimiter() == Delimiter::Parenthesis =>
+        {
+            Some((name.span().start().line, name.to_string()))
+        }
+        _ => None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(path: &str, text: &str) -> Vec<String> {
+        check(&Tree::of(&[(path, text)])).iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn words_in_strings_and_comments_reach_nowhere() {
+        let text =
+            "// std::fs is not for us.\nconst NOTE: &str = \"std::fs\";\nuse std::path::Path;";
+        assert!(found("crates/policy/src/lib.rs", text).is_empty());
+    }
+
+    /// spec TIDY.14: Sources of `policy` that name `std::fs`, `std::process`, `std::net`,
+    /// `std::env` or `tokio`, or call a method of `Path` that asks the file system, are findings.
+    #[test]
+    fn policy_touches_nothing() {
+        let text = "use std::path::Path;\nuse std::{collections::BTreeMap, fs::File};\n\
+                    fn f(path: &Path) -> bool {\n    path.exists()\n}\n\
+                    fn g() {\n    std::env::var(\"HOME\").ok();\n    vec![tokio::spawn(x)];\n}\n";
+        let lines = found("crates/policy/src/lib.rs", text);
+        assert_eq!(lines.len(), 4, "{lines:?}");
+        let starts = ["2: `policy` names `std::fs`;", "7: `policy` names `std::env`;"];
+        for start in starts {
+            let start = format!("crates/policy/src/lib.rs:{start}");
+            assert!(lines.iter().any(|line| line.starts_with(&start)), "{start}");
+        }
+        assert!(lines.iter().any(|line| line.contains(":4: `policy` names `.exists()`;")));
+        assert!(lines.iter().any(|line| line.contains(":8: `policy` names `tokio`;")));
+    }
+
+    /// spec TIDY.15: Sources of `protocol` that name `std::fs`, `std::process`, `std::net` or
+    /// `tokio` are findings.
+    #[test]
+    fn protocol_does_no_input_or_output() {
+        let lines = found("crates/protocol/src/event.rs", "use std::net::TcpStream;\n");
+        assert_eq!(
+            lines,
+            [
+                "crates/protocol/src/event.rs:1: `protocol` names `std::net`; protocol is plain data \
+              without I/O; move this to the crate that does the work"
+            ]
+        );
+        assert!(found("crates/protocol/src/event.rs", "use std::env;\n").is_empty());
+    }
+
+    /// spec TIDY.16: Sources of `cli`, `tui`, `server` and `agent` that name `sandgate_sandbox` or
+    /// `sandgate_process` are findings.
+    #[test]
+    fn front_ends_do_not_see_the_machinery() {
+        let text = "fn f() {\n    sandgate_process::spawn();\n}\n";
+        for front_end in ["cli", "tui", "server", "agent"] {
+            let lines = found(&format!("crates/{front_end}/src/deep/in.rs"), text);
+            assert_eq!(lines.len(), 1);
+            assert!(lines[0].contains(":2: "), "{lines:?}");
+        }
+        assert!(found("crates/runtime/src/lib.rs", text).is_empty());
+    }
+
+    #[test]
+    fn integration_tests_may_look_at_the_world() {
+        assert!(found("crates/policy/tests/corpus.rs", "use std::fs;\n").is_empty());
+    }
+}
