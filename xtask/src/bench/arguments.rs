@@ -24,7 +24,7 @@ impl Arguments {
 
 /// Measure against the lower limits beside it, and print the ratios
 #[derive(Debug, Parser)]
-#[command(name = "cargo xtask bench", max_term_width = 100)]
+#[command(bin_name = "cargo xtask bench", no_binary_name = true, max_term_width = 100)]
 struct Cli {
     /// What to measure [default: everything]
     #[arg(value_name = "NAME", value_parser = measurement)]
@@ -51,9 +51,8 @@ pub(super) fn read(args: &[String]) -> Result<Arguments, clap::Error> {
         .map(|measurement| format!("\n  {:<12} {}", measurement.name, measurement.about))
         .collect();
     let command = Cli::command().after_help(format!("Measurements:{list}"));
-    let words = std::iter::once("bench").chain(args.iter().map(String::as_str));
     let Cli { names, json, quick, check } =
-        Cli::from_arg_matches(&command.try_get_matches_from(words)?)?;
+        Cli::from_arg_matches(&command.try_get_matches_from(args)?)?;
     let effort = if quick { Effort::Quick } else { Effort::Full };
     Ok(Arguments { names, json, effort, check })
 }

@@ -68,15 +68,22 @@ pub(super) fn quiet(program: &Path, args: &[&str]) -> Command {
     command
 }
 
-/// `producer | consumer > /dev/null`, without a shell.
-pub(super) fn run_piped(producer: (&Path, &[&str]), consumer: &Path) -> anyhow::Result<()> {
+/// `producer | consumer > output`, without a shell.
+pub(super) fn run_piped(
+    producer: (&Path, &[&str]),
+    consumer: &Path,
+    output: Stdio,
+) -> anyhow::Result<()> {
     let (reader, writer) = std::io::pipe()?;
     let mut first = quiet(producer.0, producer.1)
         .stdout(writer)
         .spawn()
         .with_context(|| cannot_start(producer.0))?;
-    let mut second =
-        quiet(consumer, &[]).stdin(reader).spawn().with_context(|| cannot_start(consumer))?;
+    let mut second = quiet(consumer, &[])
+        .stdin(reader)
+        .stdout(output)
+        .spawn()
+        .with_context(|| cannot_start(consumer))?;
     let (first, second) = (first.wait()?, second.wait()?);
     anyhow::ensure!(first.success() && second.success(), "a pipe of programs ended badly");
     Ok(())

@@ -4,15 +4,15 @@ use super::bare;
 use super::library::{self, Library};
 use super::progress::Progress;
 use super::row::Row;
-use super::samples::by_turns;
+use super::samples::by_turns_timed;
 use super::session::Session;
 use anyhow::Context as _;
-use sandgate_process::{ExecuteOptions, Spawner};
+use sandgate_process::{ExecuteOptions, RawStream, Spawner};
 use sandgate_sandbox::ExecEnv;
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
-use tokio::task::JoinSet;
+use std::time::Instant;
 
 const COMMANDS: usize = 200;
 
@@ -55,7 +55,7 @@ fn all_at_once(
     let dd = bare::find("dd")?;
     let directory = session.scratch()?;
     let file = directory.path().join("noise");
-    let noise: Arc<[u8]> = noise(content, BYTES + COMMANDS * STEP).into();
+    let noise = noise(content, BYTES + COMMANDS * STEP);
     std::fs::write(&file, &noise)?;
     let args: Vec<Vec<String>> =
         (0..COMMANDS).map(|index| window(&file, index)).collect::<Result<_, _>>()?;
@@ -66,60 +66,74 @@ fn all_at_once(
             Ok(Arc::new(library::granted(&dd, &args)?))
         })
         .collect::<anyhow::Result<_>>()?;
-    let pair = by_turns(
-        session.times(9, 2),
+    let pair = by_turns_timed(
+        session.times(5, 1),
         progress,
-        || library.runtime.block_on(run_all(&library.spawner, &envs, &noise)),
-        || run_on_threads(&dd, &args, &noise),
+        || {
+            let began = Instant::now();
+            let streams = library.runtime.block_on(run_all(&library.spawner, &envs))?;
+            let time = began.elapsed();
+            let outputs = streams.iter().map(|stream| [&stream.head()[..], stream.tail()]);
+            ensure_exact(&noise, outputs)?;
+            Ok(time)
+        },
+        || {
+            let began = Instant::now();
+            let outputs = run_on_threads(&dd, &args)?;
+            let time = began.elapsed();
+            ensure_exact(&noise, outputs.iter().map(|output| [&output[..], &[]]))?;
+            Ok(time)
+        },
     )?;
     Ok(vec![Row::of_times(what, "one thread and std Command each", &pair)])
 }
 
-async fn run_all(
-    spawner: &Spawner,
-    envs: &[Arc<ExecEnv>],
-    noise: &Arc<[u8]>,
-) -> anyhow::Result<()> {
-    let mut running = JoinSet::new();
-    for (index, env) in envs.iter().enumerate() {
-        let (spawner, env, noise) = (spawner.clone(), Arc::clone(env), Arc::clone(noise));
-        running.spawn(async move {
-            let executed = library::run(&spawner, &env, ExecuteOptions::default()).await?;
-            let stdout = executed.raw.stdout;
-            let (head, tail) = expected(&noise, index)?
-                .split_at_checked(stdout.head().len())
-                .context("a command wrote too much")?;
-            anyhow::ensure!(
-                stdout.head() == head && stdout.tail() == tail,
-                "command {index} of {COMMANDS}: its output is not what it wrote"
-            );
-            Ok(())
-        });
+/// What each command wrote, in their order.
+async fn run_all(spawner: &Spawner, envs: &[Arc<ExecEnv>]) -> anyhow::Result<Vec<RawStream>> {
+    let running: Vec<_> = envs
+        .iter()
+        .map(|env| {
+            let (spawner, env) = (spawner.clone(), Arc::clone(env));
+            tokio::spawn(
+                async move { library::run(&spawner, &env, ExecuteOptions::default()).await },
+            )
+        })
+        .collect();
+    let mut streams = Vec::new();
+    for command in running {
+        streams.push(command.await??.raw.stdout);
     }
-    while let Some(done) = running.join_next().await {
-        done??;
-    }
-    Ok(())
+    Ok(streams)
 }
 
-fn run_on_threads(dd: &Path, args: &[Vec<String>], noise: &[u8]) -> anyhow::Result<()> {
+/// The same by the standard library.
+fn run_on_threads(dd: &Path, args: &[Vec<String>]) -> anyhow::Result<Vec<Vec<u8>>> {
     std::thread::scope(|scope| {
-        let threads: Vec<_> = args
-            .iter()
-            .enumerate()
-            .map(|(index, args)| {
-                scope.spawn(move || {
-                    let output = bare::output_of(dd, args)?;
-                    anyhow::ensure!(output == expected(noise, index)?, "wrong bytes");
-                    Ok(())
-                })
-            })
-            .collect();
-        threads.into_iter().try_for_each(|thread| match thread.join() {
-            Ok(done) => done,
+        let threads: Vec<_> =
+            args.iter().map(|args| scope.spawn(move || bare::output_of(dd, args))).collect();
+        let join = |thread: std::thread::ScopedJoinHandle<'_, _>| match thread.join() {
+            Ok(output) => output,
             Err(_) => anyhow::bail!("a thread of the reference panicked"),
-        })
+        };
+        threads.into_iter().map(join).collect()
     })
+}
+
+/// Holds the output of each command, in two parts, against its window of the noise.
+fn ensure_exact<'a>(
+    noise: &[u8],
+    outputs: impl Iterator<Item = [&'a [u8]; 2]>,
+) -> anyhow::Result<()> {
+    let mut count = 0;
+    for (index, [head, tail]) in outputs.enumerate() {
+        let expected =
+            noise.get(index * STEP..index * STEP + BYTES).context("too short a noise")?;
+        let exact = expected.strip_prefix(head) == Some(tail);
+        anyhow::ensure!(exact, "the output of command {index} of {COMMANDS} is not exact");
+        count += 1;
+    }
+    anyhow::ensure!(count == COMMANDS, "only {count} of {COMMANDS} commands have output");
+    Ok(())
 }
 
 /// The arguments by which `dd` prints one window of the file.
@@ -131,10 +145,6 @@ fn window(file: &Path, index: usize) -> anyhow::Result<Vec<String>> {
         format!("count={}", BYTES / STEP),
         "status=none".to_owned(),
     ])
-}
-
-fn expected(noise: &[u8], index: usize) -> anyhow::Result<&[u8]> {
-    noise.get(index * STEP..index * STEP + BYTES).context("the noise is too short")
 }
 
 /// Content without a pattern that a mistake could hide in, the same in every run.
@@ -156,4 +166,21 @@ fn noise(content: Content, length: usize) -> Vec<u8> {
 /// A letter in a line of 80.
 fn letter(at: usize, byte: u8) -> u8 {
     if at % 80 == 79 { b'\n' } else { b'a' + byte % 26 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn output_is_exact_only_when_every_byte_of_every_command_is_there() {
+        let noise = noise(Content::Text, BYTES + COMMANDS * STEP);
+        let window = |index: usize| &noise[index * STEP..index * STEP + BYTES];
+        let all: Vec<_> = (0..COMMANDS).map(|index| window(index).split_at(BYTES / 2)).collect();
+        let parts = || all.iter().map(|(head, tail)| [*head, *tail]);
+        assert!(ensure_exact(&noise, parts()).is_ok());
+        assert!(ensure_exact(&noise, parts().skip(1)).is_err());
+        assert!(ensure_exact(&noise, parts().take(COMMANDS - 1)).is_err());
+        assert!(ensure_exact(&noise, parts().map(|[head, tail]| [head, &tail[1..]])).is_err());
+    }
 }

@@ -82,7 +82,7 @@ pub(super) fn granted_with(
         justification: None,
         arg0: None,
     };
-    Ok(SandboxManager::new().transform(Grant::unconfined_by_person(params)))
+    Ok(SandboxManager::new().transform(Grant::unconfined_by_person(params))?)
 }
 
 /// Output that nobody looks at while it comes.

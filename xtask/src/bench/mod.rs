@@ -107,7 +107,9 @@ fn run_optimised(args: &[String]) -> anyhow::Result<ExitCode> {
     eprintln!("bench: built without optimisation; going on through `cargo run --release`");
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let status = std::process::Command::new(cargo)
-        .args(["run", "--quiet", "--release", "--package", "xtask", "--", "bench"])
+        .args(["run", "--quiet", "--release", "--package", "xtask", "--manifest-path"])
+        .arg(crate::workspace_root().join("Cargo.toml"))
+        .args(["--", "bench"])
         .args(args)
         .env(STARTED_OPTIMISED, "1")
         .status()

@@ -7,6 +7,7 @@ use super::row::{Quantity, Row};
 use super::samples::by_turns;
 use super::session::Session;
 use std::path::Path;
+use std::process::Stdio;
 use std::time::Duration;
 
 const GIB: u64 = 1 << 30;
@@ -36,7 +37,7 @@ fn run_script(session: &Session, progress: &Progress) -> anyhow::Result<Vec<Row>
     let program = session.program()?;
     let bash = bare::find("bash")?;
     let pair = by_turns(
-        session.times(200, 20),
+        session.times(50, 5),
         progress,
         || run_quietly(program, &["run", "--shell", "bash", "--", "true"]),
         || run_quietly(&bash, &["-lc", "true"]),
@@ -55,7 +56,7 @@ fn run_through(session: &Session, progress: &Progress) -> anyhow::Result<Vec<Row
         session.times(7, 2),
         progress,
         || run_quietly(program, &args),
-        || bare::run_piped((&head, &producer), &cat),
+        || bare::run_piped((&head, &producer), &cat, Stdio::null()),
     )?;
     let row = Row::of_rates("sandgate run, 1 GiB through", "cat > /dev/null", GIB, &pair);
     let large = peak_of(program, &args)?;

@@ -55,17 +55,28 @@ pub(super) fn by_turns(
     mut ours: impl FnMut() -> anyhow::Result<()>,
     mut reference: impl FnMut() -> anyhow::Result<()>,
 ) -> anyhow::Result<Pair> {
+    by_turns_timed(pairs, progress, || timed(&mut ours), || timed(&mut reference))
+}
+
+/// The same for things that know by themselves how long they took, because not all that they do is
+/// to be counted.
+pub(super) fn by_turns_timed(
+    pairs: usize,
+    progress: &Progress,
+    mut ours: impl FnMut() -> anyhow::Result<Duration>,
+    mut reference: impl FnMut() -> anyhow::Result<Duration>,
+) -> anyhow::Result<Pair> {
     let mut our_times = Vec::with_capacity(pairs);
     let mut reference_times = Vec::with_capacity(pairs);
     ours()?;
     reference()?;
     for pair in 0..pairs {
         if pair % 2 == 0 {
-            our_times.push(timed(&mut ours)?);
-            reference_times.push(timed(&mut reference)?);
+            our_times.push(ours()?);
+            reference_times.push(reference()?);
         } else {
-            reference_times.push(timed(&mut reference)?);
-            our_times.push(timed(&mut ours)?);
+            reference_times.push(reference()?);
+            our_times.push(ours()?);
         }
         progress.step(pair + 1, pairs);
     }
@@ -73,7 +84,7 @@ pub(super) fn by_turns(
 }
 
 /// How long something takes.
-pub(super) fn timed(mut action: impl FnMut() -> anyhow::Result<()>) -> anyhow::Result<Duration> {
+fn timed(action: &mut impl FnMut() -> anyhow::Result<()>) -> anyhow::Result<Duration> {
     let began = Instant::now();
     action()?;
     Ok(began.elapsed())

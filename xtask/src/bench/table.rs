@@ -28,7 +28,7 @@ pub(super) fn render(report: &Report) -> String {
         }
     }
     let (missed, failed) = (report.missed(), report.failed());
-    let _ = writeln!(text, "\n{missed} targets missed, {failed} measurements failed.");
+    let _ = writeln!(text, "\nTargets missed: {missed}. Measurements failed: {failed}.");
     text
 }
 
@@ -112,7 +112,7 @@ spawn
 throughput
   1 GiB: SKIPPED, there is no program called `head`
 
-0 targets missed, 0 measurements failed.
+Targets missed: 0. Measurements failed: 0.
 "
         );
     }

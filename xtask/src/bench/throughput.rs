@@ -5,13 +5,16 @@ use super::library::{self, Library};
 use super::processes::memory_growth;
 use super::progress::Progress;
 use super::row::{Quantity, Row, Target};
-use super::samples::by_turns;
+use super::samples::{by_turns, by_turns_timed};
 use super::session::Session;
 use anyhow::Context as _;
 use sandgate_process::{ExecuteOptions, SpillPolicy};
+use sandgate_sandbox::ExecEnv;
 use std::fs::{self, File};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::{Duration, Instant};
 
 const GIB: u64 = 1 << 30;
 
@@ -49,7 +52,7 @@ fn against_cat(session: &Session, progress: &Progress) -> anyhow::Result<Vec<Row
             let executed = library.run(&env, ExecuteOptions::default())?;
             ensure_size("kept and dropped", executed.raw.stdout.total_bytes(), GIB)
         },
-        || bare::run_piped((&head, &args), &cat),
+        || bare::run_piped((&head, &args), &cat, Stdio::null()),
     )?;
     Ok(vec![Row::of_rates("1 GiB, spill off", "cat > /dev/null", GIB, &pair).target(LEAST)])
 }
@@ -63,22 +66,30 @@ fn memory_without_spill(_: &Session, _: &Progress) -> anyhow::Result<Vec<Row>> {
     Ok(vec![Row::new(what, Quantity::bytes(growth)).target(MOST_MEMORY)])
 }
 
-/// Both write to the same disk, which is the limit; neither waits for it to be flushed.
+/// All write to the same disk, which is the limit, and none waits for it to be flushed. A plain write
+/// has the bytes at hand; `cat` gets them through a pipe, as the library does.
 fn against_plain_write(session: &Session, progress: &Progress) -> anyhow::Result<Vec<Row>> {
     let bytes = SpillPolicy::LIMIT_BYTES;
     let library = Library::start()?;
     let (head, args) = producer(bytes)?;
-    let env = library::granted(&head, &args.each_ref().map(String::as_str))?;
+    let args = args.each_ref().map(String::as_str);
+    let cat = bare::find("cat")?;
+    let env = library::granted(&head, &args)?;
     let directory = session.scratch()?;
-    let plain = directory.path().join("plain");
-    let pair = by_turns(
-        session.times(9, 2),
-        progress,
-        || spilled(&library, &env, directory.path(), bytes),
-        || write_plainly(&plain, bytes),
-    )?;
-    let row = Row::of_rates("256 MiB, all spilled", "plain write", bytes, &pair);
-    Ok(vec![row])
+    let file = directory.path().join("plain");
+    let ours = || spilled(&library, &env, directory.path(), bytes);
+    let rounds = session.times(9, 2);
+    let plain = by_turns_timed(rounds, progress, ours, || {
+        into_new_file(&file, |file| write_plainly(file, bytes))
+    })?;
+    let piped = by_turns_timed(rounds, progress, ours, || {
+        into_new_file(&file, |file| bare::run_piped((&head, &args), &cat, file.into()))
+    })?;
+    let what = "256 MiB, all spilled";
+    Ok(vec![
+        Row::of_rates(what, "plain write", bytes, &plain),
+        Row::of_rates(what, "cat > FILE", bytes, &piped),
+    ])
 }
 
 /// Once the file is full the rest goes by at the speed of memory.
@@ -90,9 +101,12 @@ fn past_the_limit(session: &Session, progress: &Progress) -> anyhow::Result<Vec<
     let env = library::granted(&head, &args)?;
     let directory = session.scratch()?;
     let ours = || spilled(&library, &env, directory.path(), GIB);
-    let pair =
-        by_turns(session.times(5, 1), progress, ours, || bare::run_piped((&head, &args), &cat))?;
-    let growth = memory_growth(ours)?;
+    let pair = by_turns_timed(session.times(5, 1), progress, ours, || {
+        let began = Instant::now();
+        bare::run_piped((&head, &args), &cat, Stdio::null())?;
+        Ok(began.elapsed())
+    })?;
+    let growth = memory_growth(|| ours().map(drop))?;
     let what = "1 GiB, spill at its limit: growth of memory";
     Ok(vec![
         Row::of_rates("1 GiB, spill at its limit", "cat > /dev/null", GIB, &pair),
@@ -100,33 +114,47 @@ fn past_the_limit(session: &Session, progress: &Progress) -> anyhow::Result<Vec<
     ])
 }
 
-/// Runs a command with the spill on, holds the file against what it should be, and removes it.
+/// Runs a command with the spill on and says how long that took. Then holds the file against what
+/// it should be, and removes it.
 fn spilled(
     library: &Library,
-    env: &sandgate_sandbox::ExecEnv,
+    env: &ExecEnv,
     directory: &Path,
     bytes: u64,
-) -> anyhow::Result<()> {
+) -> anyhow::Result<Duration> {
     let spill = Some(SpillPolicy::new(directory));
+    let began = Instant::now();
     let executed = library.run(env, ExecuteOptions { spill, ..Default::default() })?;
+    let time = began.elapsed();
     let report = executed.spill.context("nothing was spilled")?;
     let path = report.path.context("the spill has no file")?;
     let kept = bytes.min(SpillPolicy::LIMIT_BYTES);
     ensure_size("spilled", fs::metadata(&path)?.len(), kept)?;
     ensure_size("dropped", report.dropped_bytes, bytes - kept)?;
-    Ok(fs::remove_file(path)?)
+    fs::remove_file(path)?;
+    Ok(time)
 }
 
-fn write_plainly(path: &Path, bytes: u64) -> anyhow::Result<()> {
-    let mut file = File::create_new(path)?;
+/// How long it takes to make a file and fill it. Removing it does not count.
+fn into_new_file(
+    path: &Path,
+    fill: impl FnOnce(File) -> anyhow::Result<()>,
+) -> anyhow::Result<Duration> {
+    let began = Instant::now();
+    fill(File::create_new(path)?)?;
+    let time = began.elapsed();
+    fs::remove_file(path)?;
+    Ok(time)
+}
+
+fn write_plainly(mut file: File, bytes: u64) -> anyhow::Result<()> {
     let block = vec![0u8; BLOCK_BYTES];
     let mut written = 0;
     while written < bytes {
         file.write_all(&block)?;
         written += BLOCK_BYTES as u64;
     }
-    drop(file);
-    Ok(fs::remove_file(path)?)
+    Ok(())
 }
 
 fn ensure_size(what: &str, is: u64, should_be: u64) -> anyhow::Result<()> {
