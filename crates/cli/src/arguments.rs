@@ -1,5 +1,6 @@
 //! The command line: first parsed, then made sense of.
 
+use crate::sandbox::{self, CliSandbox, SandboxArguments};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory as _, Parser, Subcommand};
 use sandgate_protocol::ExecExpiration;
@@ -12,7 +13,9 @@ use std::time::Duration;
 #[derive(Debug)]
 pub(crate) enum Verb {
     /// `sandgate run`.
-    Run(Box<RunArguments>),
+    Run(RunArguments),
+    /// `sandgate sandbox`.
+    Sandbox(SandboxArguments),
 }
 
 /// What `sandgate run` is to do.
@@ -54,6 +57,8 @@ struct Cli {
 enum CliVerb {
     /// Run one command and end with its exit code
     Run(CliRun),
+    /// Run one command confined, in this terminal
+    Sandbox(CliSandbox),
 }
 
 const RUN_HELP: &str = "\
@@ -101,25 +106,25 @@ struct CliRun {
 
 /// Turns what was written into what is meant.
 fn understand(cli: Cli) -> Result<Verb, clap::Error> {
-    let CliVerb::Run(CliRun { command, timeout_ms, cd, shell, no_login, stdin, json }) = cli.verb;
-    let mut words = as_text(command)?;
+    match cli.verb {
+        CliVerb::Run(run) => understand_run(run).map(Verb::Run),
+        CliVerb::Sandbox(sandbox) => sandbox::understand(sandbox).map(Verb::Sandbox),
+    }
+}
+
+fn understand_run(run: CliRun) -> Result<RunArguments, clap::Error> {
+    let CliRun { command, timeout_ms, cd, shell, no_login, stdin, json } = run;
+    let mut words = as_text("run", command)?;
     let command = if words.len() == 1 {
         let login = if no_login { Login::No } else { Login::Yes };
         CommandLine::Script { text: words.remove(0), shell, login }
-    } else if let Some(option) =
-        shell.map(|_| "--shell").or_else(|| no_login.then_some("--no-login"))
-    {
-        let message = format!(
-            "{option} is for a script, which is one word, but the command has {}\n\n  \
-             Put the script in quotes: sandgate run --no-login -- 'ls -la'\n  \
-             Or leave {option} out: a program with its arguments runs without a shell",
-            words.len()
-        );
-        return Err(run_error(ErrorKind::ArgumentConflict, message));
+    } else if shell.is_some() || no_login {
+        let message = no_script(shell.as_deref(), no_login, words.len());
+        return Err(usage_error("run", ErrorKind::ArgumentConflict, message));
     } else {
         CommandLine::Argv(words)
     };
-    Ok(Verb::Run(Box::new(RunArguments {
+    Ok(RunArguments {
         command,
         cwd: cd.unwrap_or_else(|| PathBuf::from(".")),
         expiration: match timeout_ms {
@@ -129,7 +134,19 @@ fn understand(cli: Cli) -> Result<Verb, clap::Error> {
         },
         input: if stdin { CommandInput::Inherited } else { CommandInput::Nothing },
         format: if json { Format::JsonLines } else { Format::Passthrough },
-    })))
+    })
+}
+
+/// Why options for a shell cannot be obeyed when the command is a program and its arguments.
+fn no_script(shell: Option<&str>, no_login: bool, words: usize) -> String {
+    let shell = shell.map(|name| format!("--shell {name}"));
+    let no_login = no_login.then(|| "--no-login".to_owned());
+    let options = shell.into_iter().chain(no_login).collect::<Vec<_>>().join(" ");
+    format!(
+        "{options} is for a script, which is one word, but the command has {words}\n\n  \
+         Put the script in quotes: sandgate run {options} -- 'ls -la'\n  \
+         Or leave {options} out: a program with its arguments runs without a shell"
+    )
 }
 
 /// Adds what the parser cannot know: that the command stands after `--`.
@@ -138,15 +155,17 @@ fn explain(error: clap::Error) -> clap::Error {
         Some(ContextValue::String(word))
             if error.kind() == ErrorKind::UnknownArgument && !word.starts_with('-') =>
         {
-            let message = format!("write -- before the command: sandgate run -- {word} …");
-            run_error(ErrorKind::UnknownArgument, message)
+            let usage = error.get(ContextKind::Usage).map(ToString::to_string).unwrap_or_default();
+            let verb = if usage.contains("sandgate sandbox") { "sandbox" } else { "run" };
+            let message = format!("write -- before the command: sandgate {verb} -- {word} …");
+            usage_error(verb, ErrorKind::UnknownArgument, message)
         }
         _ => error,
     }
 }
 
 /// Commands are text in events and for models, so they must be text here.
-fn as_text(words: Vec<OsString>) -> Result<Vec<String>, clap::Error> {
+pub(crate) fn as_text(verb: &str, words: Vec<OsString>) -> Result<Vec<String>, clap::Error> {
     let check = |(index, word): (usize, OsString)| {
         word.into_string().map_err(|word| {
             let message = format!(
@@ -155,7 +174,7 @@ fn as_text(words: Vec<OsString>) -> Result<Vec<String>, clap::Error> {
                 index + 1,
                 shown(&word)
             );
-            run_error(ErrorKind::InvalidUtf8, message)
+            usage_error(verb, ErrorKind::InvalidUtf8, message)
         })
     };
     words.into_iter().enumerate().map(check).collect()
@@ -171,12 +190,12 @@ fn shown(word: &OsString) -> String {
     shown
 }
 
-/// An error in the form of the parser's own, with the usage of `run` below it.
-fn run_error(kind: ErrorKind, message: String) -> clap::Error {
+/// An error in the form of the parser's own, with the usage of the verb below it.
+pub(crate) fn usage_error(verb: &str, kind: ErrorKind, message: String) -> clap::Error {
     let mut cli = Cli::command();
     cli.build();
-    match cli.find_subcommand_mut("run") {
-        Some(run) => run.error(kind, message),
+    match cli.find_subcommand_mut(verb) {
+        Some(verb) => verb.error(kind, message),
         None => cli.error(kind, message),
     }
 }
@@ -187,7 +206,10 @@ mod tests {
 
     fn understood(words: &[&str]) -> Result<RunArguments, clap::Error> {
         let cli = Cli::try_parse_from(["sandgate", "run"].iter().chain(words)).map_err(explain)?;
-        understand(cli).map(|Verb::Run(arguments)| *arguments)
+        match understand(cli)? {
+            Verb::Run(arguments) => Ok(arguments),
+            other => panic!("not a run: {other:?}"),
+        }
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The exit codes of this program. Those between 124 and 127 are what `timeout`, `env` and the shells
 //! use for the same things.
 
-use sandgate_protocol::{EXIT_CODE_SIGNAL_BASE, ExecToolCallOutput};
+use sandgate_protocol::{EXIT_CODE_SIGNAL_BASE, ExecToolCallOutput, SIGNAL_KILL};
 use sandgate_runtime::FailureKind;
 
 /// The command line makes no sense.
@@ -10,9 +10,6 @@ pub(crate) const USAGE: u8 = 2;
 pub(crate) const FAILED: u8 = 125;
 /// Whoever read our output went away: 128 + SIGPIPE, as if that had ended us.
 pub(crate) const OUTPUT_CLOSED: u8 = 141;
-
-/// SIGKILL, which is what a command that we end is ended by.
-const KILL_SIGNAL: i32 = 9;
 
 /// The exit code after a command that did not run.
 pub(crate) fn of_failure(kind: FailureKind) -> u8 {
@@ -26,7 +23,7 @@ pub(crate) fn of_failure(kind: FailureKind) -> u8 {
 pub(crate) fn of_command(output: &ExecToolCallOutput, received: Option<i32>) -> u8 {
     let code = match (received, output.signal) {
         // We ended it because of that signal; that we used another for it is our own business.
-        (Some(signal), Some(KILL_SIGNAL)) => EXIT_CODE_SIGNAL_BASE + signal,
+        (Some(signal), Some(SIGNAL_KILL)) => EXIT_CODE_SIGNAL_BASE + signal,
         _ => output.exit_code,
     };
     of_code(code)
@@ -38,6 +35,6 @@ pub(crate) fn of_signal(signal: i32) -> u8 {
 }
 
 /// Windows has larger codes than we can end with; what matters of those is that they are not 0.
-fn of_code(code: i32) -> u8 {
+pub(crate) fn of_code(code: i32) -> u8 {
     u8::try_from(code).unwrap_or(u8::MAX)
 }

@@ -9,6 +9,7 @@ mod arguments;
 mod exit;
 mod notes;
 mod run;
+mod sandbox;
 mod show;
 mod signals;
 mod writer;
@@ -18,7 +19,8 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     match arguments::read() {
-        Ok(Verb::Run(arguments)) => run::run(*arguments),
+        Ok(Verb::Run(arguments)) => run::run(arguments),
+        Ok(Verb::Sandbox(arguments)) => sandbox::sandbox(arguments),
         Err(error) => {
             // Help and version come this way too; they are no errors and go to standard output.
             let _ = error.print();

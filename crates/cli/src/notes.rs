@@ -2,7 +2,7 @@
 
 use anstream::{AutoStream, ColorChoice};
 use anstyle::{AnsiColor, Effects, Style};
-use sandgate_protocol::ExecToolCallOutput;
+use sandgate_protocol::{ExecExpiration, ExecToolCallOutput};
 use std::io::Write as _;
 use std::time::Duration;
 
@@ -27,12 +27,14 @@ pub(crate) fn unconfined() -> Vec<u8> {
 }
 
 /// What a person should know about how a command ended, beyond its exit code.
-pub(crate) fn of_end(output: &ExecToolCallOutput) -> Vec<u8> {
+pub(crate) fn of_end(output: &ExecToolCallOutput, expiration: ExecExpiration) -> Vec<u8> {
     let mut notes = Vec::new();
-    if output.timed_out {
+    if output.timed_out
+        && let Some(limit) = expiration.timeout()
+    {
         let text = format!(
             "the command was ended after {}, its time limit; --timeout-ms N sets another, 0 none",
-            spoken(output.duration)
+            spoken(limit)
         );
         notes.extend(line(PLAIN, &text));
     }
@@ -51,10 +53,14 @@ pub(crate) fn of_end(output: &ExecToolCallOutput) -> Vec<u8> {
 
 /// A length of time as people say it.
 fn spoken(duration: Duration) -> String {
+    let seconds = |ms: u128| {
+        let exact = format!("{}.{:03}", ms / 1_000, ms % 1_000);
+        format!("{} s", exact.trim_end_matches('0').trim_end_matches('.'))
+    };
     match duration.as_millis() {
         ms @ 0..1_000 => format!("{ms} ms"),
-        ms @ 1_000..60_000 => format!("{}.{} s", ms / 1_000, ms % 1_000 / 100),
-        ms => format!("{} min {} s", ms / 60_000, ms % 60_000 / 1_000),
+        ms @ 1_000..60_000 => seconds(ms),
+        ms => format!("{} min {}", ms / 60_000, seconds(ms % 60_000)),
     }
 }
 
@@ -86,13 +92,14 @@ mod tests {
     #[test]
     fn times_are_said_as_people_say_them() {
         for (ms, text) in [
-            (0, "0 ms"),
+            (1, "1 ms"),
             (999, "999 ms"),
-            (1_000, "1.0 s"),
-            (10_049, "10.0 s"),
-            (59_999, "59.9 s"),
+            (1_000, "1 s"),
+            (1_050, "1.05 s"),
+            (10_000, "10 s"),
+            (59_999, "59.999 s"),
             (60_000, "1 min 0 s"),
-            (3_725_000, "62 min 5 s"),
+            (3_725_500, "62 min 5.5 s"),
         ] {
             assert_eq!(spoken(Duration::from_millis(ms)), text);
         }

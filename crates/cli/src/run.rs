@@ -5,9 +5,8 @@ use crate::show::Show;
 use crate::signals::Signals;
 use crate::writer::Writer;
 use crate::{exit, notes};
-use sandgate_protocol::ExecToolCallOutput;
-use sandgate_runtime::{CommandRequest, FailureKind, KeepOutput, Runtime, RuntimeError};
-use sandgate_runtime::{Stop, new_call_id};
+use sandgate_runtime::{CommandOutcome, CommandRequest, FailureKind, KeepOutput, Runtime};
+use sandgate_runtime::{RuntimeError, Stop, new_call_id};
 use std::io::{self, Write as _};
 use std::process::ExitCode;
 
@@ -31,18 +30,18 @@ async fn run_command(runtime: &Runtime, arguments: RunArguments) -> io::Result<u
     let stop = Stop::default();
     let signals = Signals::listen(&stop)?;
     let writer = Writer::start(&stop)?;
-    let format = arguments.format;
+    let (format, expiration) = (arguments.format, arguments.expiration);
     let mut show = Show { writer: writer.clone(), format };
     let outcome = runtime.run_as_person(request(arguments), &stop, &mut show).await;
-    if let (Ok(output), Format::Passthrough) = (&outcome, format) {
-        writer.note(notes::of_end(output)).await;
+    if let (Ok(CommandOutcome { output, .. }), Format::Passthrough) = (&outcome, format) {
+        writer.note(notes::of_end(output, expiration)).await;
     }
     writer.finish().await;
     Ok(conclude(&outcome, writer.failure(), signals.received()))
 }
 
 fn request(arguments: RunArguments) -> CommandRequest {
-    let RunArguments { command, cwd, expiration, input, format } = arguments;
+    let RunArguments { command, cwd, expiration, input, format: _ } = arguments;
     CommandRequest {
         call_id: new_call_id(),
         command,
@@ -50,29 +49,30 @@ fn request(arguments: RunArguments) -> CommandRequest {
         expiration,
         env: std::env::vars_os().collect(),
         input,
-        keep: match format {
-            // The person has seen all of it.
-            Format::Passthrough => KeepOutput::HeadAndTail,
-            Format::JsonLines => KeepOutput::Everything,
-        },
+        // All of it is shown as it comes, and a file of ours would be gone before anybody read it.
+        keep: KeepOutput::HeadAndTail,
     }
 }
 
 /// Tells what went wrong, if something did, and finds the exit code.
 fn conclude(
-    outcome: &Result<ExecToolCallOutput, RuntimeError>,
+    outcome: &Result<CommandOutcome, RuntimeError>,
     unwritten: Option<&io::Error>,
     received: Option<i32>,
 ) -> u8 {
-    match (unwritten, outcome, received) {
+    let unheard = outcome.as_ref().ok().and_then(|outcome| outcome.unheard.as_ref());
+    match (unwritten.or(unheard), outcome, received) {
+        // The reader was too slow for somebody who wanted us to end.
+        (Some(error), _, Some(signal)) if error.kind() == io::ErrorKind::TimedOut => {
+            exit::of_signal(signal)
+        }
         // Like any other filter whose reader has seen enough: no word about it.
         (Some(error), _, _) if error.kind() == io::ErrorKind::BrokenPipe => exit::OUTPUT_CLOSED,
         (Some(error), _, _) => {
             complain(&format!("cannot write the command's output: {error}"), None);
             exit::FAILED
         }
-        (None, Ok(output), _) => exit::of_command(output, received),
-        // The reader was too slow for somebody who wanted us to end.
+        (None, Ok(outcome), _) => exit::of_command(&outcome.output, received),
         (None, Err(RuntimeError::NobodyListens(_)), Some(signal)) => exit::of_signal(signal),
         (None, Err(error), _) => {
             complain(&error.to_string(), advice(error.kind()));

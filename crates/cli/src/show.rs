@@ -4,7 +4,7 @@ use crate::arguments::Format;
 use crate::notes;
 use crate::writer::Writer;
 use sandgate_protocol::{Event, OutputStream, SandboxType};
-use sandgate_runtime::Observer;
+use sandgate_runtime::{Observer, WantedEvents};
 use std::io;
 
 /// Shows a command on this program's own streams.
@@ -14,8 +14,15 @@ pub(crate) struct Show {
 }
 
 impl Observer for Show {
-    async fn event(&mut self, event: Event) -> io::Result<()> {
-        if let Event::ExecCommandBegin(begin) = &event
+    fn wants(&self) -> WantedEvents {
+        match self.format {
+            Format::Passthrough => WantedEvents::Beginning,
+            Format::JsonLines => WantedEvents::All,
+        }
+    }
+
+    async fn event(&mut self, event: &Event) -> io::Result<()> {
+        if let Event::ExecCommandBegin(begin) = event
             && begin.sandbox == SandboxType::None
         {
             self.writer.note(notes::unconfined()).await;
@@ -23,7 +30,7 @@ impl Observer for Show {
         match self.format {
             Format::Passthrough => Ok(()),
             Format::JsonLines => {
-                let mut line = serde_json::to_vec(&event)?;
+                let mut line = serde_json::to_vec(event)?;
                 line.push(b'\n');
                 self.writer.output(OutputStream::Stdout, &line).await
             }

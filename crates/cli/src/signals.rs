@@ -58,9 +58,8 @@ impl Signals {
     /// When the system does not let us listen.
     #[cfg(not(unix))]
     pub(crate) fn listen(stop: &Stop) -> io::Result<Self> {
+        use sandgate_protocol::SIGNAL_INTERRUPT;
         use tokio::signal::windows::{ctrl_break, ctrl_c, ctrl_close};
-        /// SIGINT, for the exit code.
-        const INTERRUPT: i32 = 2;
         let (mut asked, mut broken, mut closed) = (ctrl_c()?, ctrl_break()?, ctrl_close()?);
         let last = Arc::new(AtomicI32::new(0));
         let signals = Self { last: Arc::clone(&last) };
@@ -72,7 +71,7 @@ impl Signals {
                     _ = broken.recv() => Manner::End,
                     _ = closed.recv() => Manner::End,
                 };
-                last.store(INTERRUPT, Ordering::Relaxed);
+                last.store(SIGNAL_INTERRUPT, Ordering::Relaxed);
                 pull(&stop, manner);
             }
         });

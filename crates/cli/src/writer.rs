@@ -12,7 +12,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 
-/// How many pieces may wait. A piece is what was read at once, a quarter of a megabyte at most.
+/// How many pieces may wait. A piece is what was read at once, 64 KiB at most, or one event.
 const QUEUED_PIECES: usize = 4;
 
 /// How long a reader is waited for when the person wants us to end now.

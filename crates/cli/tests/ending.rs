@@ -6,7 +6,8 @@ mod support;
 
 use rustix::process::Signal;
 use std::fs;
-use support::{Outcome, Running, World, eventually, is_alive, let_go, run_words};
+use support::{Outcome, Running, World, before_the_limit, eventually};
+use support::{is_alive, let_go, run_words, until_asleep_for_good};
 
 /// Starts processes that go to some length not to be found, each of which writes its id to `pids`,
 /// and then stays. The last one is the script itself.
@@ -24,13 +25,20 @@ const HIDING_TREE: &str = r#"
 "#;
 const HIDING_PROCESSES: usize = 7;
 
+/// The ids of the tree's processes, if all of them have run.
+fn grown(world: &World) -> Option<Vec<i32>> {
+    let text = fs::read_to_string(world.path("pids")).ok()?;
+    // A line without its end is still being written.
+    let lines = text.split_inclusive('\n').filter_map(|line| line.strip_suffix('\n'));
+    let pids: Vec<i32> = lines.map(|line| line.parse().unwrap()).collect();
+    (pids.len() == HIDING_PROCESSES).then_some(pids)
+}
+
 /// The ids of the tree's processes, once all of them run.
 fn pids(world: &World) -> Vec<i32> {
-    eventually("the tree has grown", || {
-        let text = fs::read_to_string(world.path("pids")).ok()?;
-        let pids: Vec<i32> = text.lines().filter_map(|line| line.parse().ok()).collect();
-        (pids.len() == HIDING_PROCESSES).then_some(pids)
-    })
+    let pids = eventually("the tree has grown", || grown(world));
+    assert!(pids.iter().all(|pid| is_alive(*pid)));
+    pids
 }
 
 #[track_caller]
@@ -42,16 +50,29 @@ fn assert_gone(pids: &[i32]) {
 /// it printed until then is kept, the exit code is 124, and a line says how to change the limit.
 #[test]
 fn a_timeout_leaves_nothing_but_the_output() {
-    let world = World::new();
-    let arguments = ["run", "--timeout-ms", "5000", "--shell", "bash", "--", HIDING_TREE];
-    let running = Running::start(&mut world.program(arguments));
-    let pids = pids(&world);
-    let outcome = running.wait();
-    assert_eq!((outcome.stdout(), outcome.code), ("partial\n", Some(124)));
-    let notes = outcome.notes();
-    assert!(notes.starts_with("sandgate: the command was ended after "), "{notes}");
-    assert!(notes.contains("its time limit; --timeout-ms N sets another, 0 none"), "{notes}");
+    let (outcome, pids, limit) = before_the_limit("the tree has grown", |limit| {
+        let world = World::new();
+        let options = ["run", "--timeout-ms", limit.ms, "--shell", "bash", "--no-login"];
+        let outcome = world.sandgate(&[&options[..], &["--", HIDING_TREE]].concat());
+        assert_eq!(outcome.code, Some(124));
+        grown(&world).map(|pids| (outcome, pids, limit))
+    });
+    assert_eq!(outcome.stdout(), "partial\n");
+    let note = format!(
+        "sandgate: the command was ended after {}, its time limit; --timeout-ms N sets another, 0 none\n",
+        limit.spoken
+    );
+    assert_eq!(outcome.notes(), note);
     assert_gone(&pids);
+}
+
+#[test]
+fn a_limit_that_is_over_before_the_command_starts_is_told_as_it_was_set() {
+    let world = World::new();
+    let outcome = world.sandgate(&["run", "--timeout-ms", "1", "--", "sleep", "1000"]);
+    assert_eq!(outcome.code, Some(124));
+    let expected = "sandgate: the command was ended after 1 ms, its time limit";
+    assert!(outcome.notes().starts_with(expected), "{}", outcome.stderr);
 }
 
 /// spec RUN.53: SIGTERM to sandgate ends the command and everything that it started, and the exit code
@@ -109,28 +130,46 @@ fn a_command_may_answer_ctrl_c() {
 }
 
 #[test]
-fn a_command_that_does_not_care_dies_of_ctrl_c() {
-    let outcome = signalled("echo ready; exec sleep 1000", Signal::INT);
-    assert_eq!((outcome.stdout(), outcome.code), ("ready\n", Some(130)));
+fn a_command_that_does_not_care_dies_of_ctrl_c_with_everything_it_started() {
+    let world = World::new();
+    let running = world.start(&["--shell", "bash", "--", HIDING_TREE]);
+    let pids = pids(&world);
+    running.signal(Signal::INT);
+    let outcome = running.wait();
+    assert_eq!((outcome.stdout(), outcome.code), ("partial\n", Some(130)));
+    assert_gone(&pids);
 }
 
-/// spec RUN.51: A command that does not end after Ctrl-C is ended, and the exit code is 130.
+/// spec RUN.51: A command that does not end after Ctrl-C is ended with everything that it started, and
+/// the exit code is 130.
 #[test]
 fn a_command_that_ignores_ctrl_c_is_ended() {
-    let outcome = signalled("trap '' INT; echo ready; exec sleep 1000", Signal::INT);
-    assert_eq!((outcome.stdout(), outcome.code), ("ready\n", Some(130)));
+    let world = World::new();
+    let script = format!("trap '' INT\n{HIDING_TREE}");
+    let running = world.start(&["--shell", "bash", "--", &script]);
+    let pids = pids(&world);
+    running.signal(Signal::INT);
+    let outcome = running.wait();
+    assert_eq!((outcome.stdout(), outcome.code), ("partial\n", Some(130)));
+    assert_gone(&pids);
 }
 
+/// spec RUN.57: A second Ctrl-C ends a command that goes on after the first, with everything that it
+/// started.
 #[test]
 fn a_second_ctrl_c_ends_a_command_that_goes_on() {
     let world = World::new();
-    let script = "trap 'echo asked' INT; echo ready; while :; do sleep 1000 & wait; done";
-    let mut running = world.start(&["--shell", "bash", "--", script]);
-    assert_eq!(running.line(), "ready\n");
+    let goes_on =
+        "trap 'echo asked' INT\n    echo $$ >> pids\n    while :; do sleep 1000 & wait; done\n";
+    let script = HIDING_TREE.replace("echo $$ >> pids\n    exec sleep 1000\n", goes_on);
+    let mut running = world.start(&["--shell", "bash", "--", &script]);
+    assert_eq!(running.line(), "partial\n");
+    let pids = pids(&world);
     running.signal(Signal::INT);
     assert_eq!(running.line(), "asked\n");
     running.signal(Signal::INT);
     assert_eq!(running.wait().code, Some(130));
+    assert_gone(&pids);
 }
 
 /// spec RUN.55: SIGHUP to sandgate ends the command with exit code 129, unless sandgate was started
@@ -167,20 +206,10 @@ fn a_reader_that_does_not_read_does_not_keep_sandgate_from_ending() {
         let pid: i32 = eventually("the command runs", || {
             fs::read_to_string(world.path("pid")).ok()?.trim().parse().ok()
         });
-        let mut looks_in_a_row = 0;
-        eventually("the command is held up for good", || {
-            looks_in_a_row = if is_asleep(pid) { looks_in_a_row + 1 } else { 0 };
-            (looks_in_a_row == 20).then_some(())
-        });
+        until_asleep_for_good(pid);
         running.signal(Signal::TERM);
         let status = running.child.wait().unwrap();
         assert_eq!(status.code(), Some(143), "{option:?}");
         assert_gone(&[pid]);
     }
-}
-
-/// Whether a process waits for something: here, for room in its pipe.
-fn is_asleep(pid: i32) -> bool {
-    let status = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    status.rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with('S'))
 }

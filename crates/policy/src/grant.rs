@@ -3,7 +3,8 @@
 //! The fields are private and the makers are few: a command that nobody approved cannot reach the
 //! stages after this one, because they take a `Grant` and there is no other way to have one.
 
-use sandgate_protocol::ExecParams;
+use sandgate_protocol::{ExecParams, SandboxPolicy};
+use std::path::PathBuf;
 
 /// The permission to run one command under the terms it names.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -13,11 +14,19 @@ pub struct Grant {
     grantor: Grantor,
 }
 
-/// What may confine the command. Running without a sandbox is written here, never left out.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// What must confine the command. Running without a sandbox is written here, never left out.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Confinement {
     /// Nothing: the command can do whatever its user can do.
     Unconfined,
+    /// The session's policy.
+    Sandboxed {
+        /// What it may touch.
+        policy: SandboxPolicy,
+        /// Where the session works. It comes from the person who started the session, never from a
+        /// call.
+        workspace: PathBuf,
+    },
 }
 
 /// Who gave the permission.
@@ -36,14 +45,24 @@ impl Grant {
         Self { params, confinement: Confinement::Unconfined, grantor: Grantor::Person }
     }
 
+    /// The person at the keyboard typed this command and wants it confined.
+    pub fn sandboxed_by_person(
+        params: ExecParams,
+        policy: SandboxPolicy,
+        workspace: PathBuf,
+    ) -> Self {
+        let confinement = Confinement::Sandboxed { policy, workspace };
+        Self { params, confinement, grantor: Grantor::Person }
+    }
+
     /// What may run.
     pub fn params(&self) -> &ExecParams {
         &self.params
     }
 
     /// What must confine it.
-    pub fn confinement(&self) -> Confinement {
-        self.confinement
+    pub fn confinement(&self) -> &Confinement {
+        &self.confinement
     }
 
     /// Who said so.

@@ -1,16 +1,23 @@
 //! Follows one job from its start to its very end: its output, its exit, and what it leaves.
 
-use crate::stop::{Cause, Step, Watch};
+use crate::handle::Exit;
+use crate::stop::{Cause, Step, Watch, until};
 use crate::sys::{Ended, Job, Reader};
-use sandgate_protocol::OutputStream;
+use sandgate_protocol::{OutputStream, SIGNAL_INTERRUPT};
 use std::io;
 use std::time::Duration;
 use tokio::sync::watch;
-use tokio::time::{Instant, sleep_until, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
-/// How long output is waited for after the command itself has ended, when something that it
-/// started still holds its pipes open.
+/// How long output is waited for after the command itself has ended, when something still holds its
+/// pipes open.
 const DRAIN: Duration = Duration::from_millis(250);
+
+/// How long a sink may take for the rest of the output of a command that ran out of time.
+const SINK: Duration = Duration::from_secs(10);
+
+/// What two pipes can hold together, made as large as an ordinary user may.
+const LARGEST_PIPES: usize = 2 << 20;
 
 /// How long the end of a job's last processes is waited for.
 const GONE: Duration = Duration::from_secs(2);
@@ -45,8 +52,8 @@ pub enum Stragglers {
 /// How a job ended.
 #[derive(Debug)]
 pub(crate) struct Finished {
-    /// How the command itself ended; an error if nobody knows.
-    pub(crate) ended: io::Result<Ended>,
+    /// How the command itself ended.
+    pub(crate) exit: Exit,
     /// Why it was ended from outside, if it was.
     pub(crate) cause: Option<Cause>,
     pub(crate) pipes_still_open: bool,
@@ -63,68 +70,79 @@ pub(crate) async fn drive(
     sink: &mut impl OutputSink,
     mut watch: Watch<'_>,
     stragglers: Stragglers,
-    on_exit: impl FnOnce(&io::Result<Ended>),
+    on_exit: impl FnOnce(Exit),
 ) -> Finished {
     let began = Instant::now();
-    let (draining, clock) = watch::channel(None);
-    let pump = pump(readers, sink, clock);
+    let (draining, drain) = watch::channel(false);
+    let pump = pump(readers, sink, drain);
     tokio::pin!(pump);
     let mut pumped = None;
     let mut cause = None;
+    let mut patience_ends = None;
     let ended = loop {
-        tokio::select! {
+        let kill = tokio::select! {
             ended = job.ended() => break ended,
             outcome = &mut pump, if pumped.is_none() => {
-                if outcome == Pumped::NobodyListens {
-                    cause.get_or_insert(Cause::Cancelled);
-                    job.kill();
-                }
                 pumped = Some(outcome);
+                (outcome == Pumped::NobodyListens).then_some(Cause::Cancelled)
             }
             step = watch.step(), if cause.is_none() => match step {
-                Step::Interrupt => job.signal(INTERRUPT_SIGNAL),
-                Step::Kill(why) => {
-                    cause = Some(why);
-                    job.kill();
+                Step::Interrupt => {
+                    job.signal(SIGNAL_INTERRUPT);
+                    None
                 }
+                Step::Kill(why) => Some(why),
             },
+            // A process that the kernel itself cannot end does not hold up the call.
+            () = until(patience_ends) => break Ended { exit: Exit::KILLED, stragglers: true },
+        };
+        if let (Some(why), None) = (kill, cause) {
+            cause = Some(why);
+            patience_ends = Some(Instant::now() + GONE);
+            job.kill();
         }
     };
     let duration = began.elapsed();
-    on_exit(&ended);
+    on_exit(ended.exit);
     if watch.interrupted() {
         cause.get_or_insert(Cause::Cancelled);
     }
-    draining.send_replace(Some(Instant::now()));
-    // Who cancelled does not wait for a sink that does not take anything.
-    let patience = match cause {
-        Some(Cause::Cancelled) => Some(DRAIN),
-        Some(Cause::Timeout) | None => None,
-    };
-    let first = match pumped {
-        Some(outcome) => outcome,
-        None => within(patience, &mut pump).await.unwrap_or(Pumped::StillOpen),
-    };
-    let left_behind = ended.as_ref().map_or(true, |ended| ended.stragglers);
+    // What the command left behind may finish its sentence.
+    let mut pipes_still_open = false;
+    if ended.stragglers && cause.is_none() && pumped.is_none() {
+        tokio::select! {
+            outcome = &mut pump => pumped = Some(outcome),
+            () = watch.called_off() => cause = Some(Cause::Cancelled),
+            () = sleep(DRAIN) => pipes_still_open = true,
+        }
+    }
     let mut left_running = 0;
     if cause.is_none() && stragglers == Stragglers::Leave {
         job.leave();
-    } else if left_behind {
+    } else if ended.stragglers {
         job.kill();
+        // If nobody says how many, it is at least the one that is waited for.
         left_running = timeout(GONE, job.gone()).await.unwrap_or(1);
     }
-    Finished { ended, cause, pipes_still_open: first == Pumped::StillOpen, left_running, duration }
-}
-
-async fn within<T>(patience: Option<Duration>, future: impl Future<Output = T>) -> Option<T> {
-    match patience {
-        Some(patience) => timeout(patience, future).await.ok(),
-        None => Some(future.await),
+    // Nobody of the job writes any more, so what is in the pipes is all there is.
+    draining.send_replace(true);
+    let patience = async {
+        match cause {
+            Some(Cause::Cancelled) => {}
+            Some(Cause::Timeout) => sleep(SINK).await,
+            None => watch.called_off().await,
+        }
+        sleep(DRAIN).await;
+    };
+    if pumped.is_none() {
+        tokio::select! {
+            outcome = &mut pump => pipes_still_open |= outcome == Pumped::StillOpen,
+            // The sink takes too long for somebody who wants to be done.
+            () = patience => {}
+        }
     }
+    Finished { exit: ended.exit, cause, pipes_still_open, left_running, duration }
 }
-
-/// SIGINT, whose number is the same wherever it exists.
-const INTERRUPT_SIGNAL: i32 = 2;
 
 /// How the reading of a job's output came to its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -137,22 +155,22 @@ enum Pumped {
     NobodyListens,
 }
 
-/// Moves output from the readers to the sink until both have ended, or until [`DRAIN`] after the
-/// moment of the command's end that `clock` names. Time that the sink takes does not count.
+/// Moves output from the readers to the sink until both have ended. Once `drain` is set nobody should
+/// hold the other ends any more; if somebody does, silence or more than a pipe can hold is the end.
 async fn pump(
     readers: [Option<Reader>; 2],
     sink: &mut impl OutputSink,
-    mut clock: watch::Receiver<Option<Instant>>,
+    mut drain: watch::Receiver<bool>,
 ) -> Pumped {
     let [mut stdout, mut stderr] = readers;
     let mut out = Buffer::new();
     let mut err = Buffer::new();
-    let mut held_up = Duration::ZERO;
+    let mut drained = 0;
     loop {
         let (stream, buffer, read) = tokio::select! {
             n = next(&mut stdout, &mut out) => (OutputStream::Stdout, &mut out, n),
             n = next(&mut stderr, &mut err) => (OutputStream::Stderr, &mut err, n),
-            () = expired(&mut clock, held_up) => return Pumped::StillOpen,
+            () = silence(&mut drain) => return Pumped::StillOpen,
         };
         // A pipe that cannot be read has nothing more to say.
         let n = read.unwrap_or(0);
@@ -166,12 +184,14 @@ async fn pump(
             }
             continue;
         }
-        let handed_over = Instant::now();
         if sink.write(stream, buffer.filled(n)).await.is_err() {
             return Pumped::NobodyListens;
         }
-        if let Some(end) = *clock.borrow() {
-            held_up += handed_over.max(end).elapsed();
+        if *drain.borrow() {
+            drained += n;
+            if drained > LARGEST_PIPES {
+                return Pumped::StillOpen;
+            }
         }
         buffer.grow_after(n);
     }
@@ -184,11 +204,12 @@ async fn next(reader: &mut Option<Reader>, buffer: &mut Buffer) -> io::Result<us
     }
 }
 
-/// Waits until the command has ended and the time after that is over.
-async fn expired(clock: &mut watch::Receiver<Option<Instant>>, held_up: Duration) {
-    match clock.wait_for(Option::is_some).await.map(|instant| *instant) {
-        Ok(Some(instant)) => sleep_until(instant + DRAIN + held_up).await,
-        _ => std::future::pending().await,
+/// Waits until the job has ended and has been silent for a while.
+async fn silence(drain: &mut watch::Receiver<bool>) {
+    if drain.wait_for(|&draining| draining).await.is_ok() {
+        sleep(DRAIN).await;
+    } else {
+        std::future::pending::<()>().await;
     }
 }
 

@@ -70,6 +70,18 @@ pub enum SpawnError {
         /// The system's answer.
         source: io::Error,
     },
+    /// The sandbox could not be set up, so nothing was run.
+    #[error("the sandbox could not be set up, so nothing was run: {source}")]
+    Cage {
+        /// The step that failed and the system's answer.
+        source: io::Error,
+    },
+    /// The command was granted without confinement, and this way of running it has no other.
+    #[error("the command is not confined, so it cannot be run like this")]
+    NoCage,
+    /// More commands run at once than one spawner watches over.
+    #[error("too many commands are running: end some first")]
+    TooManyCommands,
     /// No more files can be opened.
     #[error("too many open files ({source}): end some commands, or raise the limit (ulimit -n)")]
     NoMoreFiles {
@@ -103,14 +115,14 @@ impl SpawnError {
         if env.command().is_empty() || env.program().as_os_str().is_empty() {
             return Err(Self::EmptyCommand);
         }
-        no_nul("the program's path", env.program().as_os_str())?;
-        no_nul("the working directory", env.cwd().as_os_str())?;
+        no_nul(env.program().as_os_str(), || "the program's path".to_owned())?;
+        no_nul(env.cwd().as_os_str(), || "the working directory".to_owned())?;
         for (index, arg) in env.argv().enumerate() {
-            no_nul(&format!("argument {index}"), arg)?;
+            no_nul(arg, || format!("argument {index}"))?;
         }
         for (name, value) in env.env() {
-            no_nul("the name of an environment variable", name)?;
-            no_nul(&format!("the environment variable {}", name.display()), value)?;
+            no_nul(name, || "the name of an environment variable".to_owned())?;
+            no_nul(value, || format!("the environment variable {}", name.display()))?;
         }
         Ok(())
     }
@@ -119,9 +131,10 @@ impl SpawnError {
         let LaunchError { stage, source } = error;
         match (stage, source.kind()) {
             (Stage::Chdir, _) => Self::Directory { cwd: env.cwd().to_owned(), source },
-            (Stage::Exec, io::ErrorKind::ArgumentListTooLong) => too_large(env),
             (_, io::ErrorKind::ArgumentListTooLong) => too_large(env),
             (Stage::Exec, _) => not_executed(env.program(), source),
+            (Stage::Full, _) => Self::TooManyCommands,
+            (Stage::Cage, _) => Self::Cage { source },
             (Stage::Fork, _) => Self::NoMoreProcesses { source },
             _ if too_many_files(&source) => Self::NoMoreFiles { source },
             (stage, _) => {
@@ -135,10 +148,10 @@ impl SpawnError {
     }
 }
 
-fn no_nul(what: &str, text: &OsStr) -> Result<(), SpawnError> {
+fn no_nul(text: &OsStr, what: impl FnOnce() -> String) -> Result<(), SpawnError> {
     if text.as_encoded_bytes().contains(&0) {
         let shown: String = text.to_string_lossy().escape_debug().take(80).collect();
-        return Err(SpawnError::NulByte { what: what.to_owned(), shown });
+        return Err(SpawnError::NulByte { what: what(), shown });
     }
     Ok(())
 }

@@ -6,11 +6,12 @@ use crate::handle::Exit;
 use crate::output::{HeadTailBuffer, OutputCapture, RawOutput, Spill, SpillPolicy, SpillReport};
 use crate::spawner::{Spawner, Stdin};
 use crate::stop::{Cause, Step, Stop, Watch};
-use crate::sys::{Ended, Launched, Stdio};
+use crate::sys::{Launched, Stdio};
 use sandgate_protocol::{EXIT_CODE_TIMEOUT, ExecToolCallOutput, OutputStream};
 use sandgate_sandbox::ExecEnv;
 use std::io;
 use std::time::Duration;
+use tokio::time::timeout;
 
 /// How a command is run.
 #[derive(Debug, Clone)]
@@ -65,16 +66,31 @@ pub async fn execute(
         spill: options.spill.map(Spill::new),
         sink,
     };
-    let launched = tokio::select! {
-        launched = spawner.launch(env, Stdio::Pipes(options.stdin)) => launched?,
-        // Dropping the launch ends whatever it has started by then.
+    tokio::select! {
+        biased;
+        // A call that was cancelled before it began starts nothing.
         step = watch.step() => return Ok(recorder.finish(never_started(step)).await),
+        () = std::future::ready(()) => {}
+    }
+    let launch = spawner.launch(env, Stdio::Pipes(options.stdin));
+    tokio::pin!(launch);
+    let launched = tokio::select! {
+        launched = &mut launch => launched?,
+        // It runs in a moment, and is then ended like any other; if it does not, dropping it is the
+        // end of it.
+        step = watch.step() => match timeout(LAUNCH, launch).await {
+            Ok(launched) => launched?,
+            Err(_) => return Ok(recorder.finish(never_started(step)).await),
+        },
     };
     let Launched { job, stdout, stderr, .. } = launched;
     let readers = [stdout, stderr];
     let finished = drive(job, readers, &mut recorder, watch, options.stragglers, |_| {}).await;
     Ok(recorder.finish(finished).await)
 }
+
+/// How long a launch that is called off may take to come to its end.
+const LAUNCH: Duration = Duration::from_millis(500);
 
 /// The end of a command that was called off before its program ran.
 fn never_started(step: Step) -> Finished {
@@ -83,16 +99,13 @@ fn never_started(step: Step) -> Finished {
         Step::Kill(cause) => cause,
     };
     Finished {
-        ended: Ok(Ended { exit: Exit::Signal(KILL_SIGNAL), stragglers: false }),
+        exit: Exit::KILLED,
         cause: Some(cause),
         pipes_still_open: false,
         left_running: 0,
         duration: Duration::ZERO,
     }
 }
-
-/// SIGKILL, by which a command that is called off is ended.
-const KILL_SIGNAL: i32 = 9;
 
 /// Keeps what a command writes, and passes it on.
 struct Recorder<'a, S> {
@@ -117,17 +130,16 @@ impl<S> Recorder<'_, S> {
             Some(spill) => spill.finish().await,
             None => None,
         };
-        let id = spill.as_ref().and_then(|spill| spill.id.as_deref());
+        let spilled = spill.as_ref().map(SpillReport::spilled);
         let raw = self.capture.finish();
         let timed_out = finished.cause == Some(Cause::Timeout);
-        // A command whose warden was killed was killed with it.
-        let exit = finished.ended.map_or(Exit::Signal(KILL_SIGNAL), |ended| ended.exit);
+        let exit = finished.exit;
         let output = ExecToolCallOutput {
             exit_code: if timed_out { EXIT_CODE_TIMEOUT } else { exit.code() },
             signal: if timed_out { None } else { exit.signal() },
             stdout: raw.stdout.to_stream_output(None),
             stderr: raw.stderr.to_stream_output(None),
-            aggregated_output: raw.aggregated.to_stream_output(id),
+            aggregated_output: raw.aggregated.to_stream_output(spilled),
             duration: finished.duration,
             timed_out,
             cancelled: finished.cause == Some(Cause::Cancelled),

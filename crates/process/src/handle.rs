@@ -6,10 +6,11 @@ use crate::spawner::TerminalSize;
 use crate::stop::{Stop, Watch};
 use crate::sys::{Launched, Remote, Terminal, Writer};
 use bytes::Bytes;
-use sandgate_protocol::{EXIT_CODE_SIGNAL_BASE, ExecExpiration};
+use sandgate_protocol::{EXIT_CODE_SIGNAL_BASE, ExecExpiration, SIGNAL_KILL};
 use std::io;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
 
 /// How many pieces of input may wait for a process that does not read.
 const WAITING_INPUTS: usize = 64;
@@ -27,6 +28,9 @@ pub enum Exit {
 }
 
 impl Exit {
+    /// What becomes of a command that is ended from outside.
+    pub(crate) const KILLED: Self = Self::Signal(SIGNAL_KILL);
+
     /// The exit code as a shell would give it: 128 + n for signal n.
     pub fn code(self) -> i32 {
         match self {
@@ -61,6 +65,8 @@ pub struct ProcessHandle {
     exit: Arc<OnceLock<Exit>>,
     broadcast: Broadcast,
     input: Mutex<Option<mpsc::Sender<Bytes>>>,
+    /// Cancelled when no more input is to come, whoever still has a sender.
+    end_of_input: CancellationToken,
     terminal: Option<Terminal>,
     remote: Remote,
     stop: Stop,
@@ -86,10 +92,13 @@ impl ProcessHandle {
         self.input.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Ends its input: closes the pipe, or sends a terminal what Ctrl-D sends.
+    /// Ends its input, after what was sent before. A pipe is closed. A terminal is sent what Ctrl-D
+    /// sends, which is the end for whoever reads it just then, and can be typed on afterwards.
     pub async fn close_stdin(&self) {
-        let input = self.input.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let (Some(input), Some(_)) = (input, &self.terminal) {
+        if self.terminal.is_none() {
+            self.input.lock().unwrap_or_else(PoisonError::into_inner).take();
+            self.end_of_input.cancel();
+        } else if let Some(input) = self.writer_sender() {
             // It may have ended already.
             let _ = input.send(Bytes::from_static(END_OF_TRANSMISSION)).await;
         }
@@ -144,17 +153,20 @@ impl Drop for ProcessHandle {
 }
 
 /// Watches over a job in the background until it has ended.
-pub(crate) fn supervise(launched: Launched, broadcast: Broadcast) -> SpawnedProcess {
+pub(crate) fn supervise(launched: Launched) -> SpawnedProcess {
+    let broadcast = Broadcast::new();
     let Launched { job, stdin, stdout, stderr, terminal } = launched;
     let output_rx = broadcast.subscribe();
     let exit = Arc::new(OnceLock::new());
     let (exit_tx, exit_rx) = oneshot::channel();
     let stop = Stop::default();
+    let end_of_input = CancellationToken::new();
     let session = ProcessHandle {
         pid: job.pid(),
         exit: Arc::clone(&exit),
         broadcast: broadcast.clone(),
-        input: Mutex::new(stdin.map(feed)),
+        input: Mutex::new(stdin.map(|writer| feed(writer, end_of_input.clone()))),
+        end_of_input,
         terminal,
         remote: job.remote(),
         stop: stop.clone(),
@@ -162,9 +174,7 @@ pub(crate) fn supervise(launched: Launched, broadcast: Broadcast) -> SpawnedProc
     tokio::spawn(async move {
         let mut sink = broadcast;
         let watch = Watch::new(&stop, ExecExpiration::Cancellation);
-        let on_exit = |ended: &io::Result<crate::sys::Ended>| {
-            // A command that was killed together with its warden was killed.
-            let how = ended.as_ref().map_or(Exit::Signal(9), |ended| ended.exit);
+        let on_exit = |how: Exit| {
             let _ = exit.set(how);
             // Nobody may be waiting for it.
             let _ = exit_tx.send(how.code());
@@ -175,13 +185,22 @@ pub(crate) fn supervise(launched: Launched, broadcast: Broadcast) -> SpawnedProc
     SpawnedProcess { session, output_rx, exit_rx }
 }
 
-/// Writes what is sent to a process, until nobody can send any more.
-fn feed(mut writer: Writer) -> mpsc::Sender<Bytes> {
+/// Writes what is sent to a process, until nobody can send any more or `end` says so.
+fn feed(mut writer: Writer, end: CancellationToken) -> mpsc::Sender<Bytes> {
     let (tx, mut rx) = mpsc::channel::<Bytes>(WAITING_INPUTS);
     tokio::spawn(async move {
-        while let Some(bytes) = rx.recv().await {
+        loop {
+            let bytes = tokio::select! {
+                bytes = rx.recv() => bytes,
+                // What was sent before still goes; after it the channel is empty.
+                () = end.cancelled(), if !rx.is_closed() => {
+                    rx.close();
+                    continue;
+                }
+            };
+            let Some(bytes) = bytes else { return };
             if writer.write_all(&bytes).await.is_err() {
-                break;
+                return;
             }
         }
     });

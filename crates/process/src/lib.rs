@@ -12,6 +12,8 @@ mod drive;
 mod error;
 mod execute;
 mod handle;
+#[cfg(target_os = "linux")]
+mod in_terminal;
 mod output;
 mod shell;
 mod spawner;
@@ -23,10 +25,12 @@ pub use drive::{OutputSink, Stragglers};
 pub use error::SpawnError;
 pub use execute::{ExecuteOptions, Executed, execute};
 pub use handle::{Exit, ProcessHandle, SpawnedProcess};
+#[cfg(target_os = "linux")]
+pub use in_terminal::run_in_terminal;
 pub use output::{
     Decoded, HeadTailBuffer, ModelFormat, OutputCapture, RawOutput, RawStream, Spill, SpillPolicy,
-    SpillReport, decode, harmless,
+    SpillReport, decode, harmless, incomplete_utf8_at_end,
 };
-pub use shell::{Login, Shell, ShellError, ShellType};
+pub use shell::{Login, Shell, ShellError, ShellType, is_executable_file};
 pub use spawner::{Spawner, Stdin, TerminalSize};
 pub use stop::Stop;

@@ -89,10 +89,9 @@ impl Shell {
     /// PowerShell, the newest one first, else cmd.exe. Windows keeps no shell for each person.
     #[cfg(windows)]
     pub fn default_user_shell() -> Self {
-        ["pwsh", "powershell"]
+        ["pwsh", "powershell", "cmd"]
             .iter()
             .find_map(|name| Self::find(name, &is_usable))
-            .or_else(|| Self::find("cmd", &is_usable))
             .unwrap_or_else(|| Self {
                 shell_type: ShellType::Cmd,
                 shell_path: PathBuf::from(r"C:\Windows\System32\cmd.exe"),
@@ -105,15 +104,13 @@ impl Shell {
     /// See [`ShellError`]; each names the thing and what can be used instead.
     pub fn named(name: &str) -> Result<Self, ShellError> {
         let path = Path::new(name);
-        let is_bare = path.file_name().is_some_and(|file_name| file_name == path.as_os_str());
-        if is_bare {
+        let shell_type =
             ShellType::from_path(path).ok_or_else(|| ShellError::Unknown { name: name.into() })?;
+        if path.file_name() == Some(path.as_os_str()) {
             return Self::find(name, &is_usable)
                 .ok_or_else(|| ShellError::NotInstalled { name: name.into() });
         }
         let shell_path = path.to_owned();
-        let shell_type =
-            ShellType::from_path(path).ok_or_else(|| ShellError::Unknown { name: name.into() })?;
         if !path.is_absolute() {
             return Err(ShellError::RelativePath { path: shell_path });
         }
@@ -265,17 +262,21 @@ fn places(name: &str) -> Vec<PathBuf> {
     places.map(|(_, base, below)| base.directory().join(below)).collect()
 }
 
-/// A file, behind links too, that this person may execute and whose name can be an argument.
-#[cfg(unix)]
+/// A program whose name can be an argument.
 fn is_usable(path: &Path) -> bool {
-    path.to_str().is_some()
-        && path.is_file()
-        && rustix::fs::access(path, rustix::fs::Access::EXEC_OK).is_ok()
+    path.to_str().is_some() && is_executable_file(path)
 }
 
+/// Whether there is a file, behind links too, that this person may execute.
+#[cfg(unix)]
+pub fn is_executable_file(path: &Path) -> bool {
+    path.is_file() && rustix::fs::access(path, rustix::fs::Access::EXEC_OK).is_ok()
+}
+
+/// Whether there is a file, behind links too. Windows tells programs by their names.
 #[cfg(windows)]
-fn is_usable(path: &Path) -> bool {
-    path.to_str().is_some() && path.is_file()
+pub fn is_executable_file(path: &Path) -> bool {
+    path.is_file()
 }
 
 fn known_names() -> String {

@@ -1,6 +1,5 @@
 //! Starts processes from the environments that the sandbox made.
 
-use crate::broadcast::Broadcast;
 use crate::error::SpawnError;
 use crate::handle::{SpawnedProcess, supervise};
 use crate::sys::{Launch, Launched, Nursery, Stdio};
@@ -53,7 +52,8 @@ impl Spawner {
         Ok(Self { nursery: Arc::new(Nursery::start().map_err(SpawnError::Prepare)?) })
     }
 
-    /// Starts a command with pipes for its output.
+    /// Starts a command with pipes for its output, to live until it ends or its handle is dropped:
+    /// the time limit of a single call does not apply.
     ///
     /// # Errors
     /// When the command cannot be started; see [`SpawnError`].
@@ -63,10 +63,10 @@ impl Spawner {
         stdin: Stdin,
     ) -> Result<SpawnedProcess, SpawnError> {
         let launched = self.launch(env, Stdio::Pipes(stdin)).await?;
-        Ok(supervise(launched, Broadcast::new()))
+        Ok(supervise(launched))
     }
 
-    /// Starts a command on a terminal of its own.
+    /// Starts a command on a terminal of its own, to live until it ends or its handle is dropped.
     ///
     /// # Errors
     /// When the command cannot be started; see [`SpawnError`].
@@ -76,7 +76,7 @@ impl Spawner {
         size: TerminalSize,
     ) -> Result<SpawnedProcess, SpawnError> {
         let launched = self.launch(env, Stdio::Terminal(size)).await?;
-        Ok(supervise(launched, Broadcast::new()))
+        Ok(supervise(launched))
     }
 
     pub(crate) async fn launch(&self, env: &ExecEnv, stdio: Stdio) -> Result<Launched, SpawnError> {

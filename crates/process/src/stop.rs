@@ -63,13 +63,22 @@ impl<'a> Watch<'a> {
         }
     }
 
+    /// Waits until somebody wants the call to be over, in either way.
+    pub(crate) async fn called_off(&self) {
+        tokio::select! {
+            () = self.stop.cancel.cancelled() => {}
+            () = self.stop.interrupt.cancelled() => {}
+        }
+    }
+
     /// Whether the command was asked to end, and so ended because of it.
     pub(crate) fn interrupted(&self) -> bool {
         self.grace_ends.is_some()
     }
 }
 
-async fn until(instant: Option<Instant>) {
+/// Waits for a moment that may never come.
+pub(crate) async fn until(instant: Option<Instant>) {
     match instant {
         Some(instant) => sleep_until(instant).await,
         None => std::future::pending().await,

@@ -5,13 +5,11 @@
 mod support;
 
 use sandgate_process::{ExecuteOptions, Spawner, Stdin, Stop, Stragglers, execute};
-use sandgate_protocol::ExecExpiration;
 use std::collections::BTreeSet;
 use std::path::Path;
-use std::time::Duration;
 use support::{
     Nowhere, RUNAWAYS, alive, eventually, eventually_async, granted, parent_of, pids, run,
-    run_with, runaways, script,
+    run_out_of_time, run_with, runaways, script,
 };
 
 fn all_gone(file: &Path) {
@@ -32,9 +30,9 @@ fn pid_file() -> (tempfile::TempDir, std::path::PathBuf) {
 #[tokio::test]
 async fn a_timeout_ends_the_whole_tree() {
     let (_directory, file) = pid_file();
-    let mut params = script(&runaways(&file, "sleep 300"));
-    params.expiration = ExecExpiration::Timeout(Duration::from_secs(2));
-    let done = run(params).await.unwrap().output;
+    let params = script(&runaways(&file, "sleep 300"));
+    let started = || pids(&file).len() == RUNAWAYS;
+    let done = run_out_of_time(params, "all have started", started).await.output;
     assert!(done.timed_out);
     all_gone(&file);
 }
@@ -91,6 +89,20 @@ async fn an_inherited_pipe_does_not_hold_up_the_call() {
     assert!(done.pipes_still_open);
 }
 
+/// spec PROCESS.23: A command that has ended is not waited for on behalf of a process that still
+/// holds its output open: the result says so.
+#[tokio::test]
+async fn what_may_stay_may_hold_its_pipe() {
+    let (_directory, file) = pid_file();
+    let text = format!("sleep 300 & echo $! > '{}'; echo done", file.display());
+    let options = ExecuteOptions { stragglers: Stragglers::Leave, ..Default::default() };
+    let done = run_with(script(&text), options, &Stop::default()).await.unwrap().output;
+    assert_eq!((done.stdout.text.as_str(), done.pipes_still_open), ("done\n", true));
+    let pids = pids(&file);
+    assert!(alive(pids[0]));
+    kill(pids[0]);
+}
+
 /// spec PROCESS.24: Dropping a process, or a call that has not ended, ends its whole tree.
 #[tokio::test]
 async fn dropping_ends_the_whole_tree() {
@@ -117,6 +129,19 @@ async fn dropping_ends_the_whole_tree() {
     all_gone(&file);
 }
 
+/// spec PROCESS.24: Dropping a process, or a call that has not ended, ends its whole tree.
+#[tokio::test]
+async fn terminating_ends_the_whole_tree() {
+    let spawner = Spawner::start().unwrap();
+    let (_directory, file) = pid_file();
+    let env = granted(script(&runaways(&file, "sleep 300")));
+    let process = spawner.spawn_pipe(&env, Stdin::Null).await.unwrap();
+    eventually_async("all have started", || pids(&file).len() == RUNAWAYS).await;
+    process.session.terminate();
+    assert_eq!(process.exit_rx.await, Ok(137));
+    all_gone(&file);
+}
+
 /// The processes that have this one as their parent.
 fn children_of(parent: u32) -> BTreeSet<u32> {
     let mut found = BTreeSet::new();
@@ -134,8 +159,12 @@ fn children_of(parent: u32) -> BTreeSet<u32> {
 }
 
 fn kill(pid: u32) {
+    signal(pid, rustix::process::Signal::KILL);
+}
+
+fn signal(pid: u32, signal: rustix::process::Signal) {
     let pid = rustix::process::Pid::from_raw(pid.cast_signed()).unwrap();
-    rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+    rustix::process::kill_process(pid, signal).unwrap();
 }
 
 /// spec PROCESS.25: When the process that watches over a command is killed, the command and all
@@ -150,6 +179,93 @@ async fn a_killed_warden_takes_its_job_with_it() {
     kill(parent_of(process.session.pid()));
     assert_eq!(process.exit_rx.await, Ok(137));
     all_gone(&file);
+}
+
+/// spec PROCESS.25: When the process that watches over a command is killed, the command and all
+/// that it started end with it, and the result says that it was killed.
+#[tokio::test]
+async fn a_command_dies_with_its_warden_even_alone() {
+    let spawner = Spawner::start().unwrap();
+    let env = granted(script("exec sleep 300"));
+    let process = spawner.spawn_pipe(&env, Stdin::Null).await.unwrap();
+    let pid = process.session.pid();
+    let warden = parent_of(pid);
+    // Without the nursery there is nobody else who could end it.
+    let nursery = parent_of(warden);
+    kill(nursery);
+    eventually("the nursery has ended", || !alive(nursery));
+    kill(warden);
+    eventually("the command has ended", || !alive(pid));
+    assert_eq!(process.exit_rx.await, Ok(137));
+}
+
+/// spec PROCESS.31: A command that kills or stops the processes that watch over it gains nothing by
+/// it: it is run once, it is ended, and so is all that it started.
+#[tokio::test]
+async fn a_command_that_kills_its_warden_is_not_run_again() {
+    let spawner = Spawner::start().unwrap();
+    let (_directory, file) = pid_file();
+    let text = format!("echo $$ >> '{}'; kill -9 $PPID; sleep 300", file.display());
+    for round in 1..=20 {
+        let env = granted(script(&text));
+        let (options, stop) = (ExecuteOptions::default(), Stop::default());
+        let done = execute(&spawner, &env, options, &stop, &mut Nowhere).await.unwrap().output;
+        assert_eq!(done.exit_code, 137);
+        assert_eq!(pids(&file).len(), round);
+    }
+    eventually("every process has ended", || !pids(&file).iter().any(|&pid| alive(pid)));
+}
+
+/// spec PROCESS.31: A command that kills or stops the processes that watch over it gains nothing by
+/// it: it is run once, it is ended, and so is all that it started.
+#[tokio::test]
+async fn a_deep_tree_ends_with_a_killed_warden_and_a_spawner_that_goes() {
+    let (_directory, file) = pid_file();
+    // Each level makes a session of its own and starts the next one.
+    let deeper = format!(
+        "[ $1 = 0 ] && exit; echo $$ >> '{}'; setsid sh \"$0\" $(($1 - 1)) & exec sleep 300",
+        file.display()
+    );
+    let program_file = file.with_extension("sh");
+    std::fs::write(&program_file, deeper).unwrap();
+    let text = format!("sh '{}' 60 & read forever", program_file.display());
+    let spawner = Spawner::start().unwrap();
+    let env = granted(script(&text));
+    let process = spawner.spawn_pipe(&env, Stdin::Piped).await.unwrap();
+    eventually_async("all have started", || pids(&file).len() == 60).await;
+    kill(parent_of(process.session.pid()));
+    assert_eq!(process.exit_rx.await, Ok(137));
+    drop(process.session);
+    drop(spawner);
+    // The spawner waited for its nursery, and that for the last of them.
+    assert!(!pids(&file).iter().any(|&pid| alive(pid)));
+}
+
+/// spec PROCESS.31: A command that kills or stops the processes that watch over it gains nothing by
+/// it: it is run once, it is ended, and so is all that it started.
+#[tokio::test]
+async fn stopped_guards_do_not_stop_the_rest() {
+    let spawner = Spawner::start().unwrap();
+    let (_directory, file) = pid_file();
+    // The warden of the command itself.
+    let text = format!("echo $$ > '{}'; kill -STOP $PPID; sleep 300", file.display());
+    let env = granted(script(&text));
+    let process = spawner.spawn_pipe(&env, Stdin::Null).await.unwrap();
+    assert_eq!(process.exit_rx.await, Ok(137));
+    eventually("the command has ended", || !alive(pids(&file)[0]));
+    // The idle one that would serve the next.
+    let first = spawner.spawn_pipe(&granted(script("read x")), Stdin::Piped).await.unwrap();
+    let warden = parent_of(first.session.pid());
+    let nursery = parent_of(warden);
+    eventually_async("there is an idle warden", || children_of(nursery).len() == 2).await;
+    let idle = children_of(nursery).into_iter().find(|&pid| pid != warden).unwrap();
+    signal(idle, rustix::process::Signal::STOP);
+    let second = spawner.spawn_pipe(&granted(script("exit 6")), Stdin::Null).await.unwrap();
+    assert_eq!(second.exit_rx.await, Ok(6));
+    // The nursery: dropping the spawner waits for it, and must not wait for ever.
+    signal(nursery, rustix::process::Signal::STOP);
+    drop((first, spawner));
+    assert!(!alive(nursery));
 }
 
 /// spec PROCESS.26: When the process that starts commands is killed, the next command starts
@@ -183,22 +299,22 @@ async fn a_bomb_is_put_out() {
         r#"bomb() {{ echo $(cut -d' ' -f4 /proc/self/stat) >> '{}'; if [ $1 -gt 0 ]; then (bomb $(($1 - 1))) & (bomb $(($1 - 1))) & fi; while :; do sleep 1; (:) & done; }}; bomb 6"#,
         file.display()
     );
-    let mut params = script(&text);
-    params.expiration = ExecExpiration::Timeout(Duration::from_millis(1500));
-    let done = run(params).await.unwrap().output;
+    let many = || pids(&file).len() > 20;
+    let done = run_out_of_time(script(&text), "there are many", many).await.output;
     assert!(done.timed_out && done.left_running == 0);
     let pids = pids(&file);
-    assert!(pids.len() > 20, "only {} started", pids.len());
     eventually("every process has ended", || !pids.iter().any(|&pid| alive(pid)));
 }
 
-/// spec PROCESS.28: The processes that start and watch commands hold nothing of their host's memory,
+/// spec PROCESS.28: The processes that start and watch commands hold nothing of their host's heap,
 /// arguments or environment.
 #[tokio::test]
 async fn the_guards_know_no_secrets() {
     // Made at run time, so that it is not in the program's own text; kept on the heap.
     let secret: String = (0..48u8).map(|i| char::from(b'a' + (i % 26) * 7 % 26)).rev().collect();
     let heap = vec![secret.clone(); 100];
+    // Large enough to be a mapping of its own, which the kernel joins with its neighbours.
+    let large = secret.repeat(20_000);
     let spawner = Spawner::start().unwrap();
     let process = spawner.spawn_pipe(&granted(script("read x")), Stdin::Piped).await.unwrap();
     let warden = parent_of(process.session.pid());
@@ -212,9 +328,9 @@ async fn the_guards_know_no_secrets() {
         let environ = std::fs::read(format!("/proc/{pid}/environ")).unwrap();
         assert!(environ.iter().all(|&byte| byte == 0));
         let cmdline = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap();
-        assert!(cmdline.starts_with(b"sandgate-guard"), "{}", cmdline.escape_ascii());
+        assert!(cmdline.starts_with(b"sg-guard"), "{}", cmdline.escape_ascii());
     }
-    drop(heap);
+    drop((heap, large));
 }
 
 /// All private data of a process.

@@ -1,5 +1,8 @@
 //! What a command prints is bounded, counted to the byte, kept whole on disk, and made readable.
 
+#[cfg(target_os = "linux")]
+mod support;
+
 use proptest::collection::vec;
 use proptest::prelude::*;
 use sandgate_process::{
@@ -7,7 +10,7 @@ use sandgate_process::{
     harmless,
 };
 use sandgate_protocol::OutputStream::{Stderr, Stdout};
-use sandgate_protocol::{ExecToolCallOutput, OutputStream, StreamOutput};
+use sandgate_protocol::{ExecToolCallOutput, OutputStream, Spilled, StreamOutput};
 use std::path::Path;
 use std::time::Duration;
 
@@ -113,10 +116,19 @@ fn an_output_of_one_mebibyte_is_kept_whole_and_one_byte_more_is_not() {
     assert_eq!(raw.aggregated.omitted_bytes(), 1);
 }
 
-fn captured(limit: usize, all: &[u8], spill: Option<&str>) -> StreamOutput {
+fn kept(limit: usize, all: &[u8]) -> RawStream {
     let mut capture = OutputCapture::new(limit);
     capture.push(Stdout, all);
-    capture.finish().aggregated.to_stream_output(spill)
+    capture.finish().aggregated
+}
+
+fn captured(limit: usize, all: &[u8]) -> StreamOutput {
+    kept(limit, all).to_stream_output(None)
+}
+
+/// A file that holds the first bytes of an output.
+fn spill(id: &str, bytes: u64, complete: bool) -> Spilled {
+    Spilled { id: Some(id.to_owned()), bytes, complete, error: None }
 }
 
 /// The numbers of a gap line, read without the code under test.
@@ -168,7 +180,7 @@ proptest! {
         limit in 0..900_usize,
         text in plain_text(40),
     ) {
-        let output = captured(limit, text.as_bytes(), None);
+        let output = captured(limit, text.as_bytes());
         prop_assert_eq!(output.total_bytes, text.len() as u64);
         match output.truncated_after_lines {
             None => prop_assert_eq!(output.text, text),
@@ -184,7 +196,7 @@ proptest! {
     /// spec OUTPUT.6: An output in UTF-8 is never cut inside a character.
     #[test]
     fn no_cut_breaks_a_character(limit in 0..200_usize, text in "[🦀日é\n]{0,300}") {
-        let output = captured(limit, text.as_bytes(), None);
+        let output = captured(limit, text.as_bytes());
         prop_assert!(!output.text.contains(char::REPLACEMENT_CHARACTER));
     }
 }
@@ -193,16 +205,14 @@ proptest! {
 #[test]
 fn a_cut_falls_between_lines() {
     let all: String = (0..60_000).map(|n| format!("this is line number {n}\n")).collect();
-    let output = captured(HeadTailBuffer::STREAM_MAX_BYTES, all.as_bytes(), Some("output-abc"));
+    let output = captured(HeadTailBuffer::STREAM_MAX_BYTES, all.as_bytes());
     let lines: Vec<&str> = output.text.lines().collect();
     let gap = output.truncated_after_lines.unwrap() as usize;
     let (missing, bytes) = numbers(lines[gap]).unwrap();
-    assert!(lines[gap].ends_with("; full output: output-abc …]"), "{}", lines[gap]);
     assert_eq!(lines[gap - 1], format!("this is line number {}", gap - 1));
     assert_eq!(lines[gap + 1], format!("this is line number {}", gap as u64 + missing));
     assert_eq!(lines.len() as u64 - 1 + missing, 60_000);
     assert_eq!(output.omitted_bytes, bytes);
-    assert_eq!(output.spill.as_deref(), Some("output-abc"));
 }
 
 /// spec OUTPUT.13: Both sides of a gap are read in one encoding, whichever it is.
@@ -214,7 +224,7 @@ fn a_gap_in_text_of_another_encoding_leaves_both_sides_readable() {
     let utf16_mark = [b"\xff\xfe".to_vec(), utf16.repeat(40)].concat();
     for all in [shift_jis.repeat(40), utf16_mark] {
         for limit in 400..404 {
-            let output = captured(limit, &all, None);
+            let output = captured(limit, &all);
             let (head, rest) = output.text.split_once("\n[… 0 lines, ").unwrap();
             let (_, tail) = rest.split_once(" …]\n").unwrap();
             let repeated = sentence.repeat(40);
@@ -234,7 +244,7 @@ proptest! {
         {
             prop_assert_eq!(&decoded.text, text.strip_prefix('\u{feff}').unwrap_or(text));
         }
-        let output = captured(limit, &all, None);
+        let output = captured(limit, &all);
         prop_assert_eq!(output.truncated_after_lines.is_some(), all.len() > limit);
     }
 
@@ -266,23 +276,16 @@ proptest! {
     }
 }
 
-fn result(exit_code: i32, aggregated_output: StreamOutput) -> ExecToolCallOutput {
+/// A command that ended well; nothing of its text is in it, because a model's form needs none of it.
+fn success() -> ExecToolCallOutput {
     ExecToolCallOutput {
-        exit_code,
-        signal: None,
-        stdout: StreamOutput::default(),
-        stderr: StreamOutput::default(),
-        aggregated_output,
         duration: Duration::from_millis(1_234),
-        timed_out: false,
-        cancelled: false,
-        pipes_still_open: false,
-        left_running: 0,
+        ..ExecToolCallOutput::not_started(0, "")
     }
 }
 
-fn printed(exit_code: i32, text: &str) -> ExecToolCallOutput {
-    result(exit_code, captured(HeadTailBuffer::STREAM_MAX_BYTES, text.as_bytes(), None))
+fn printed(text: &str) -> RawStream {
+    RawStream::from(text.as_bytes().to_vec())
 }
 
 /// spec OUTPUT.20: A model gets the bare text of a command that ended with exit code 0, of which
@@ -290,8 +293,8 @@ fn printed(exit_code: i32, text: &str) -> ExecToolCallOutput {
 #[test]
 fn a_model_gets_bare_text_of_a_plain_success() {
     let text = "src/main.rs:42:    // to be refactored\n";
-    assert_eq!(ModelFormat::default().format(&printed(0, text)), text);
-    assert_eq!(ModelFormat::default().format(&printed(0, "")), "");
+    assert_eq!(ModelFormat::default().format(&success(), &printed(text)), text);
+    assert_eq!(ModelFormat::default().format(&success(), &printed("")), "");
 }
 
 /// spec OUTPUT.21: In every other case the text has a header: exit code, wall time, and whether the
@@ -299,9 +302,9 @@ fn a_model_gets_bare_text_of_a_plain_success() {
 #[test]
 fn a_model_is_told_how_a_command_ended() {
     let format = |change: fn(&mut ExecToolCallOutput)| {
-        let mut output = printed(0, "text\n");
+        let mut output = success();
         change(&mut output);
-        ModelFormat::default().format(&output)
+        ModelFormat::default().format(&output, &printed("text\n"))
     };
     let body = "Wall time: 1.2 seconds\nOutput:\ntext\n";
     assert_eq!(format(|o| o.exit_code = 1), format!("Exit code: 1\n{body}"));
@@ -332,7 +335,7 @@ fn a_model_is_told_how_a_command_ended() {
 #[test]
 fn a_model_gets_the_beginning_and_the_end_of_a_long_text() {
     let all: String = (0..20_000).map(|n| format!("line {n}\n")).collect();
-    let formatted = ModelFormat::default().format(&printed(0, &all));
+    let formatted = ModelFormat::default().format(&success(), &printed(&all));
     assert!(formatted.len() <= 40_000);
     assert!(formatted.len() > 39_900, "the budget is used: {}", formatted.len());
     let body = formatted.strip_prefix("Exit code: 0\nWall time: 1.2 seconds\nOutput:\n").unwrap();
@@ -348,8 +351,10 @@ fn a_model_gets_the_beginning_and_the_end_of_a_long_text() {
 #[test]
 fn two_gaps_become_one() {
     let all: String = (0..200_000).map(|n| format!("line {n}\n")).collect();
-    let output = captured(HeadTailBuffer::STREAM_MAX_BYTES, all.as_bytes(), Some("output-7YbZ"));
-    let formatted = ModelFormat::default().format(&result(0, output));
+    let raw = kept(HeadTailBuffer::STREAM_MAX_BYTES, all.as_bytes());
+    let mut output = success();
+    output.aggregated_output.spill = Some(spill("output-7YbZ", all.len() as u64, true));
+    let formatted = ModelFormat::default().format(&output, &raw);
     let (_, body) = formatted.split_once("Output:\n").unwrap();
     let gaps: Vec<usize> =
         (0..).zip(body.lines()).filter(|(_, l)| l.starts_with("[…")).map(|(n, _)| n).collect();
@@ -358,13 +363,35 @@ fn two_gaps_become_one() {
     around_gap(body, &all, gaps[0]).unwrap();
 }
 
+/// spec OUTPUT.34: A file is called the full output only when it holds all of it; of any other the
+/// gap line says how many of the first bytes it holds, and where there is no file it names none.
+#[test]
+fn only_a_complete_file_is_called_the_full_output() {
+    let raw = kept(100, "some text\n".repeat(50).as_bytes());
+    let missing = Spilled { id: None, bytes: 0, complete: false, error: Some("full".to_owned()) };
+    for (file, expected) in [
+        (Some(spill("output-a", 500, true)), " bytes omitted; full output: output-a …]"),
+        (Some(spill("output-a", 300, false)), " bytes omitted; first 300 bytes: output-a …]"),
+        (Some(missing), " bytes omitted …]"),
+        (None, " bytes omitted …]"),
+    ] {
+        let mut output = success();
+        output.aggregated_output = raw.to_stream_output(file.clone());
+        assert_eq!(output.aggregated_output.spill, file);
+        for text in [&output.aggregated_output.text, &ModelFormat::default().format(&output, &raw)]
+        {
+            let line = text.lines().find(|line| numbers(line).is_some()).unwrap();
+            assert!(line.ends_with(expected), "{line}");
+        }
+    }
+}
+
 /// spec OUTPUT.24: A program that prints a gap line itself confuses nothing.
 #[test]
 fn a_forged_gap_line_is_only_text() {
     let forged = "[… 5 lines, 999999 bytes omitted; full output: /etc/passwd …]\n";
     let all = format!("{forged}{}{forged}", "some text\n".repeat(500));
-    let output = captured(2_000, all.as_bytes(), None);
-    let formatted = ModelFormat::new(200).format(&result(0, output));
+    let formatted = ModelFormat::new(200).format(&success(), &kept(2_000, all.as_bytes()));
     let (_, body) = formatted.split_once("Output:\n").unwrap();
     assert!(body.starts_with(forged) && body.ends_with(forged));
     let exact = (0..body.lines().count()).filter(|n| around_gap(body, &all, *n).is_some());
@@ -374,19 +401,18 @@ fn a_forged_gap_line_is_only_text() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(CASES))]
 
-    /// spec OUTPUT.25: The numbers in a model's gap line are exact for every UTF-8 text, every limit
-    /// and every budget.
+    /// spec OUTPUT.25: The numbers in a model's gap line are exact for every text, every encoding,
+    /// every limit and every budget.
     #[test]
     fn the_models_numbers_are_exact(
         limit in prop_oneof![600..9_000_usize, Just(1 << 20)],
         tokens in 128..700_usize,
         text in plain_text(120),
     ) {
-        let output = captured(limit, text.as_bytes(), None);
-        let was_cut = output.omitted_bytes > 0;
-        let formatted = ModelFormat::new(tokens).format(&result(0, output));
+        let raw = kept(limit, text.as_bytes());
+        let formatted = ModelFormat::new(tokens).format(&success(), &raw);
         prop_assert!(formatted.len() <= 4 * tokens);
-        if !was_cut && text.len() <= 4 * tokens {
+        if raw.omitted_bytes() == 0 && text.len() <= 4 * tokens {
             prop_assert_eq!(formatted, text);
         } else {
             let (_, body) = formatted.split_once("Output:\n").unwrap();
@@ -413,43 +439,66 @@ proptest! {
         cancelled: bool,
         pipes_still_open: bool,
         left_running: u32,
-        spill in proptest::option::of("output-[a-zA-Z0-9]{22}"),
+        file in proptest::option::of(("output-[a-zA-Z0-9]{22}", any::<u64>(), any::<bool>())),
     ) {
         let text = pieces.concat() + "\nthe end\n";
-        let output = ExecToolCallOutput {
-            signal, timed_out, cancelled, pipes_still_open, left_running,
+        let raw = kept(limit, text.as_bytes());
+        let mut output = ExecToolCallOutput {
+            exit_code, signal, timed_out, cancelled, pipes_still_open, left_running,
             duration: Duration::from_millis(millis),
-            ..result(exit_code, captured(limit, text.as_bytes(), spill.as_deref()))
+            ..success()
         };
-        let formatted = ModelFormat::new(tokens).format(&output);
+        output.aggregated_output.spill =
+            file.map(|(id, bytes, complete)| spill(&id, bytes, complete));
+        let formatted = ModelFormat::new(tokens).format(&output, &raw);
         prop_assert!(formatted.len() <= 4 * tokens.max(ModelFormat::MIN_TOKENS));
         prop_assert!(formatted.chars().all(|c| !c.is_control() || c == '\n' || c == '\t'));
         prop_assert!(formatted.ends_with("the end\n"), "{}", formatted);
     }
 }
 
+fn encoded(encoding: &'static encoding_rs::Encoding, text: &str) -> Vec<u8> {
+    match encoding == encoding_rs::UTF_16LE {
+        true => text.encode_utf16().flat_map(u16::to_le_bytes).collect(),
+        false => encoding.encode(text).0.into_owned(),
+    }
+}
+
+/// spec OUTPUT.25: The numbers in a model's gap line are exact for every text, every encoding, every
+/// limit and every budget.
 #[test]
-fn a_gap_that_somebody_else_left_is_kept_with_its_bytes() {
-    let text = "[… 7 lines, 70 bytes omitted …]\nsecond\nthird\n".to_owned();
-    let elsewhere = StreamOutput {
-        text,
-        truncated_after_lines: Some(2),
-        total_bytes: 1_000,
-        omitted_bytes: 954,
-        spill: None,
-    };
-    let formatted = ModelFormat::default().format(&result(0, elsewhere));
-    let (_, body) = formatted.split_once("Output:\n").unwrap();
-    let expected =
-        "[… 7 lines, 70 bytes omitted …]\nsecond\n[… 0 lines, 954 bytes omitted …]\nthird\n";
-    assert_eq!(body, expected);
+fn the_models_numbers_are_exact_in_every_encoding() {
+    let western = "Größe überschritten: „Käse“\n".repeat(400);
+    let cyrillic = "Не удалось открыть файл – ".repeat(400);
+    let japanese = "ファイルが見つかりません。\nもう一度実行してください。\n".repeat(200);
+    for (encoding, text) in [
+        (encoding_rs::WINDOWS_1252, &western),
+        (encoding_rs::UTF_16LE, &western),
+        (encoding_rs::WINDOWS_1251, &cyrillic),
+        (encoding_rs::SHIFT_JIS, &japanese),
+    ] {
+        let bytes = encoded(encoding, text);
+        for (limit, tokens) in [(1 << 20, 200), (1 << 20, 700), (6_001, 300), (6_001, 5_000)] {
+            let formatted = ModelFormat::new(tokens).format(&success(), &kept(limit, &bytes));
+            let (_, body) = formatted.split_once("Output:\n").unwrap();
+            let line = body.lines().find(|line| numbers(line).is_some()).unwrap();
+            let (missing_lines, missing_bytes) = numbers(line).unwrap();
+            let (head, tail) = body.split_once(&format!("{line}\n")).unwrap();
+            let head = if text.starts_with(head) { head } else { head.strip_suffix('\n').unwrap() };
+            assert!(text.starts_with(head) && text.ends_with(tail), "{body}");
+            let shown = encoded(encoding, head).len() + encoded(encoding, tail).len();
+            assert_eq!(missing_bytes as usize, bytes.len() - shown, "{limit} {tokens} {line}");
+            let shown_lines = newlines(head.as_bytes()) + newlines(tail.as_bytes());
+            assert_eq!(missing_lines, newlines(text.as_bytes()) - shown_lines, "{limit} {tokens}");
+        }
+    }
 }
 
 /// spec OUTPUT.27: One line that is longer than the budget is cut between two characters.
 #[test]
 fn one_long_line_is_cut_between_characters() {
     let all = "日本語🦀".repeat(2_000);
-    let formatted = ModelFormat::new(200).format(&printed(0, &all));
+    let formatted = ModelFormat::new(200).format(&success(), &printed(&all));
     let (_, body) = formatted.split_once("Output:\n").unwrap();
     let (head, tail) = around_gap(body, &all, 1).unwrap();
     assert!(head.starts_with("日本語🦀日本") && tail.ends_with("語🦀"));
@@ -480,9 +529,16 @@ fn files_in(dir: &Path) -> usize {
 async fn an_output_that_fits_touches_no_disk() {
     let dir = tempfile::tempdir().unwrap();
     let pushes = [(Stdout, vec![b'a'; 50]), (Stderr, vec![b'b'; 50])];
-    let (_, report) = spilled(100, SpillPolicy::new(dir.path()), &pushes).await;
+    let inside = dir.path().join("inside");
+    let policy = SpillPolicy::made_by(move || {
+        std::fs::create_dir(&inside)?;
+        Ok(inside.clone())
+    });
+    let (_, report) = spilled(100, policy.clone(), &pushes).await;
     assert_eq!(report, None);
     assert_eq!(files_in(dir.path()), 0);
+    let (_, report) = spilled(99, policy, &pushes).await;
+    assert_eq!(report.unwrap().path.unwrap().parent(), Some(&*dir.path().join("inside")));
 }
 
 /// spec OUTPUT.29: Once the memory bound is passed, one file has everything that both streams wrote
@@ -539,7 +595,8 @@ async fn a_spill_file_is_private_and_named_by_its_id() {
 async fn a_spill_stops_at_its_limit() {
     assert_eq!(SpillPolicy::new("x").limit_bytes, 256 * 1024 * 1024);
     let dir = tempfile::tempdir().unwrap();
-    let policy = SpillPolicy { dir: dir.path().into(), limit_bytes: 200_001 };
+    let mut policy = SpillPolicy::new(dir.path());
+    policy.limit_bytes = 200_001;
     let pushes: Vec<_> = (0..100_u8).map(|n| (Stdout, vec![n; 10_000])).collect();
     let (_, report) = spilled(1_000, policy, &pushes).await;
     let report = report.unwrap();
@@ -563,6 +620,40 @@ async fn trouble_with_the_disk_is_reported_and_harms_nothing() {
     assert_eq!((report.written_bytes, report.dropped_bytes), (0, 1_000_000));
     let error = report.error.unwrap();
     assert!(error.contains("nowhere") && error.contains("full output"), "{error}");
+}
+
+/// spec OUTPUT.35: The result of a command says how much of its output is in the file, whether that is
+/// all of it, and what went wrong with the disk.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_result_says_what_its_file_holds() {
+    use sandgate_process::{ExecuteOptions, Stop};
+    let dir = tempfile::tempdir().unwrap();
+    let run = async |limit_bytes, mut policy: SpillPolicy| {
+        policy.limit_bytes = limit_bytes;
+        let command = support::script("head -c 5000 /dev/zero | tr '\\0' x; echo e >&2");
+        let options =
+            ExecuteOptions { stream_bytes: 1_000, spill: Some(policy), ..Default::default() };
+        let done = support::run_with(command, options, &Stop::default()).await.unwrap();
+        (done.output.aggregated_output.spill.unwrap(), done.output.aggregated_output.text)
+    };
+
+    let (file, text) = run(6_000, SpillPolicy::new(dir.path())).await;
+    let id = file.id.clone().unwrap();
+    assert_eq!(std::fs::read(dir.path().join(&id)).unwrap().len(), 5_002);
+    assert_eq!(file, spill(&id, 5_002, true));
+    assert!(text.contains(&format!("; full output: {id} …]")), "{text}");
+
+    let (file, text) = run(3_000, SpillPolicy::new(dir.path())).await;
+    let id = file.id.clone().unwrap();
+    assert_eq!(file, spill(&id, 3_000, false));
+    assert!(text.contains(&format!("; first 3000 bytes: {id} …]")), "{text}");
+
+    let refuse = || Err(std::io::Error::other("there is no room in the house"));
+    let (file, text) = run(6_000, SpillPolicy::made_by(refuse)).await;
+    assert_eq!((file.id, file.bytes, file.complete), (None, 0, false));
+    assert!(file.error.unwrap().ends_with("full output: there is no room in the house"));
+    assert!(text.contains(" bytes omitted …]"), "{text}");
 }
 
 /// spec OUTPUT.33: A spill that is given up keeps its file and leaves no thread running.

@@ -5,11 +5,11 @@
 mod support;
 
 use bytes::Bytes;
-use sandgate_process::{ExecuteOptions, Received, Spawner, Stdin, Stop};
-use sandgate_protocol::{ExecError, ExecExpiration};
+use sandgate_process::{ExecuteOptions, OutputSink, Received, Spawner, Stdin, Stop, execute};
+use sandgate_protocol::{ExecError, OutputStream};
+use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt;
-use std::time::Duration;
-use support::{granted, program, run, run_with, script};
+use support::{Nowhere, granted, program, run, run_out_of_time, run_with, script};
 
 /// spec PROCESS.1: A command's standard output, standard error and exit code come back as it gave
 /// them, and both streams once more in the order of their arrival.
@@ -28,10 +28,26 @@ async fn output_and_exit_code_come_back() {
 /// spec PROCESS.1: A command's standard output, standard error and exit code come back as it gave
 /// them, and both streams once more in the order of their arrival.
 #[tokio::test]
-async fn arrival_order_is_kept_where_writes_do_not_overlap() {
-    let text = "for i in 1 2 3; do echo o$i; sleep 0.05; echo e$i >&2; sleep 0.05; done";
-    let done = run(script(text)).await.unwrap().output;
-    assert_eq!(done.aggregated_output.text, "o1\ne1\no2\ne2\no3\ne3\n");
+async fn arrival_order_is_kept_where_one_write_follows_the_other() {
+    /// Lets the command go on when its last word has arrived.
+    struct Handshake(std::fs::File);
+    impl OutputSink for Handshake {
+        async fn write(&mut self, _stream: OutputStream, _bytes: &[u8]) -> std::io::Result<()> {
+            self.0.write_all(b"\n")
+        }
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let fifo = directory.path().join("fifo");
+    rustix::fs::mkfifoat(rustix::fs::CWD, &fifo, rustix::fs::Mode::RWXU).unwrap();
+    // Open both ways, so that neither side waits for the other to open it.
+    let gate = std::fs::File::options().read(true).write(true).open(&fifo).unwrap();
+    let text =
+        "exec 9<\"$1\"; for i in 1 2 3; do echo o$i; read x <&9; echo e$i >&2; read x <&9; done";
+    let params = program(&["/bin/sh", "-c", text, "sh", fifo.to_str().unwrap()]);
+    let (spawner, stop) = (Spawner::start().unwrap(), Stop::default());
+    let options = ExecuteOptions::default();
+    let done = execute(&spawner, &granted(params), options, &stop, &mut Handshake(gate)).await;
+    assert_eq!(done.unwrap().output.aggregated_output.text, "o1\ne1\no2\ne2\no3\ne3\n");
 }
 
 /// spec PROCESS.2: A command that was promised no input finds the end of it at its first read.
@@ -90,9 +106,10 @@ async fn signals_are_as_a_new_program_expects() {
 /// printed until then is kept.
 #[tokio::test]
 async fn a_timeout_keeps_what_was_printed() {
-    let mut params = script("echo before; exec sleep 300");
-    params.expiration = ExecExpiration::Timeout(Duration::from_millis(300));
-    let done = run(params).await.unwrap().output;
+    let directory = tempfile::tempdir().unwrap();
+    let mark = directory.path().join("printed");
+    let text = format!("echo before; touch '{}'; exec sleep 300", mark.display());
+    let done = run_out_of_time(script(&text), "it was printed", || mark.exists()).await.output;
     assert_eq!((done.exit_code, done.timed_out), (124, true));
     assert_eq!(done.stdout.text, "before\n");
     let Err(ExecError::Timeout { output }) = done.into_result() else { panic!("not a timeout") };
@@ -130,6 +147,48 @@ async fn an_interrupt_reaches_the_command() {
     watcher.await.unwrap();
     assert_eq!((done.exit_code, done.stdout.text.as_str()), (42, "caught\n"));
     assert!(done.cancelled);
+}
+
+/// spec PROCESS.16: A call that was cancelled before it began starts nothing.
+#[tokio::test]
+async fn a_cancelled_call_starts_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let stop = Stop::default();
+    stop.cancel.cancel();
+    let spawner = Spawner::start().unwrap();
+    for number in 0..200 {
+        let text = format!("touch '{}/{number}'", directory.path().display());
+        let env = granted(script(&text));
+        let options = ExecuteOptions::default();
+        let done = execute(&spawner, &env, options, &stop, &mut Nowhere).await.unwrap().output;
+        assert!(done.cancelled);
+    }
+    // A command that runs after them would see what they did.
+    let listing = format!("ls '{}' | wc -l", directory.path().display());
+    assert_eq!(run(script(&listing)).await.unwrap().output.stdout.text.trim(), "0");
+}
+
+/// spec PROCESS.17: A sink that takes nothing does not keep a cancelled call from ending, even if the
+/// command itself has ended before.
+#[tokio::test]
+async fn a_stuck_sink_does_not_hold_up_who_cancels() {
+    /// Says that it was given something and never comes back.
+    struct Stuck(tokio_util::sync::CancellationToken);
+    impl OutputSink for Stuck {
+        async fn write(&mut self, _stream: OutputStream, _bytes: &[u8]) -> std::io::Result<()> {
+            self.0.cancel();
+            std::future::pending().await
+        }
+    }
+    for text in ["echo word", "(while :; do echo more; done) & echo word", "yes"] {
+        let stop = Stop::default();
+        let env = granted(script(text));
+        let spawner = Spawner::start().unwrap();
+        let options = ExecuteOptions::default();
+        let mut sink = Stuck(stop.cancel.clone());
+        let done = execute(&spawner, &env, options, &stop, &mut sink).await.unwrap().output;
+        assert!(done.cancelled || done.exit_code == 0, "{done:?}");
+    }
 }
 
 /// spec PROCESS.11: A command that cannot be started is refused with an error that names what is
@@ -194,13 +253,15 @@ async fn input_arrives_and_ends() {
     for _ in 0..300 {
         writer.send(Bytes::from(vec![b'x'; 10_000])).await.unwrap();
     }
-    drop(writer);
     process.session.close_stdin().await;
+    assert!(process.session.writer_sender().is_none());
     let Some(Received::Chunk(chunk)) = process.output_rx.recv().await else { panic!("no output") };
     assert_eq!(chunk.bytes, "3000000\n");
     assert_eq!(process.exit_rx.await, Ok(0));
     assert_eq!(process.session.exit_code(), Some(0));
     assert!(process.session.has_exited());
+    // Whoever kept a sender holds nothing open with it.
+    assert!(writer.send(Bytes::from_static(b"late")).await.is_err());
 }
 
 /// spec PROCESS.14: A listener that is too slow is told how many bytes it missed, and no output is
@@ -234,10 +295,7 @@ async fn two_hundred_at_once_are_all_exact() {
             let options = ExecuteOptions { stream_bytes: 4 << 20, ..Default::default() };
             let env = granted(script(&text));
             let stop = Stop::default();
-            let done =
-                sandgate_process::execute(&spawner, &env, options, &stop, &mut support::Nowhere)
-                    .await
-                    .unwrap();
+            let done = execute(&spawner, &env, options, &stop, &mut Nowhere).await.unwrap();
             let expected = format!("{number:015}\n").repeat(1 << 16);
             assert_eq!(done.output.exit_code, 0);
             assert!(done.output.stdout.text == expected, "command {number}");

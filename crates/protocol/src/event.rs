@@ -4,7 +4,7 @@ use crate::{CallId, ExecToolCallOutput, SandboxType};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use serde::{Deserialize, Serialize};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// One step of a call, as every front end sees it. On the wire its name is in `type`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -27,10 +27,15 @@ pub struct ExecCommandBegin {
     pub call_id: CallId,
     /// The command, as it will run.
     pub command: Vec<String>,
-    /// Where it runs.
+    /// Where it runs; what of its name is not UTF-8 is replaced on the wire.
+    #[serde(serialize_with = "lossy")]
     pub cwd: PathBuf,
     /// What confines it.
     pub sandbox: SandboxType,
+}
+
+fn lossy<S: serde::Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(&path.to_string_lossy())
 }
 
 /// A piece of output, at most 8 KiB.

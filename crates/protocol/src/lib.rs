@@ -10,6 +10,7 @@ mod error;
 mod event;
 mod exec;
 mod output;
+mod sandbox_policy;
 
 pub use call_id::CallId;
 pub use error::ExecError;
@@ -17,3 +18,5 @@ pub use event::{Encoding, Event, ExecCommandBegin, ExecCommandEnd, ExecCommandOu
 pub use event::{ExecCommandOutputOmitted, OutputStream};
 pub use exec::{DEFAULT_EXEC_TIMEOUT, ExecExpiration, ExecParams, SandboxPermissions, SandboxType};
 pub use output::{EXIT_CODE_SIGNAL_BASE, EXIT_CODE_TIMEOUT, ExecToolCallOutput, StreamOutput};
+pub use output::{SIGNAL_INTERRUPT, SIGNAL_KILL, Spilled};
+pub use sandbox_policy::{Enforcement, NetworkAccess, SandboxPolicy, WritableRoot};

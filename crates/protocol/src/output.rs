@@ -10,6 +10,12 @@ pub const EXIT_CODE_TIMEOUT: i32 = 124;
 /// The exit code of a command ended by signal `n` is this plus `n`.
 pub const EXIT_CODE_SIGNAL_BASE: i32 = 128;
 
+/// The signal that Ctrl-C sends; its number is the same wherever it exists.
+pub const SIGNAL_INTERRUPT: i32 = 2;
+
+/// The signal by which a command is ended from outside.
+pub const SIGNAL_KILL: i32 = 9;
+
 /// The result of one command.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExecToolCallOutput {
@@ -86,9 +92,26 @@ pub struct StreamOutput {
     pub total_bytes: u64,
     /// How many of those bytes `text` leaves out.
     pub omitted_bytes: u64,
-    /// The id of the file that holds all of it, when it was spilled.
+    /// What became of the file for all of it, when there was more than memory holds.
     #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub spill: Option<String>,
+    pub spill: Option<Spilled>,
+}
+
+/// The file that an output goes to when it is more than memory holds: how much of it is there, and
+/// why the rest is not.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Spilled {
+    /// What the file can be asked for by; there is none when it could not be made.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub id: Option<String>,
+    /// How much of the output the file holds: exactly its first bytes.
+    pub bytes: u64,
+    /// Whether that is all of it.
+    pub complete: bool,
+    /// What went wrong with the disk. A file that is not complete without an error reached the limit
+    /// of its size.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub error: Option<String>,
 }
 
 mod millis {

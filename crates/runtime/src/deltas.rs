@@ -1,6 +1,6 @@
 //! How output is cut into the pieces that events carry.
 
-use std::str;
+use sandgate_process::incomplete_utf8_at_end;
 
 /// The most bytes of output that one event carries.
 pub const MAX_DELTA_BYTES: usize = 8 * 1024;
@@ -32,7 +32,7 @@ impl Cutter {
         let mut pieces = Vec::with_capacity(bytes.len() / MAX_DELTA_BYTES + 1);
         loop {
             let window = &rest[..rest.len().min(MAX_DELTA_BYTES)];
-            let (piece, _) = window.split_at(window.len() - incomplete_at_end(window));
+            let (piece, _) = window.split_at(window.len() - incomplete_utf8_at_end(window));
             if piece.is_empty() {
                 self.held = rest.to_vec();
                 return pieces;
@@ -46,17 +46,6 @@ impl Cutter {
     pub(crate) fn finish(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.held)
     }
-}
-
-/// The length of a UTF-8 character at the end of which more could follow: three bytes at most.
-fn incomplete_at_end(bytes: &[u8]) -> usize {
-    let could_go_on = |length: &usize| {
-        let end = &bytes[bytes.len() - length..];
-        let wants_more =
-            |error: str::Utf8Error| error.valid_up_to() == 0 && error.error_len().is_none();
-        str::from_utf8(end).is_err_and(wants_more)
-    };
-    (1..=bytes.len().min(3)).find(could_go_on).unwrap_or(0)
 }
 
 #[cfg(test)]

@@ -1,32 +1,13 @@
 //! Why a command did not run, in the words of the person who wanted it.
 
 use sandgate_process::{ShellError, SpawnError};
+use sandgate_sandbox::SandboxTransformError;
 use std::io;
-use std::path::PathBuf;
 
-/// A command that did not run, or whose end nobody waited for.
+/// A command that did not run. One that ran has a result, however it ended.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RuntimeError {
-    /// There is nothing to run.
-    #[error("the command is empty: name a program to run")]
-    EmptyCommand,
-    /// A name that no file can have.
-    #[error("{what} contains a NUL byte, which no name can have: {shown}")]
-    NulByte {
-        /// Which name it is.
-        what: &'static str,
-        /// The name, with the byte made visible.
-        shown: String,
-    },
-    /// The directory to run in cannot be used.
-    #[error("cannot work in {}: {reason}", directory.display())]
-    BadDirectory {
-        /// The directory, as it was named.
-        directory: PathBuf,
-        /// What is wrong with it.
-        reason: String,
-    },
     /// No directory of `PATH` has the program.
     #[error("there is no program called {name} in PATH ({searched})")]
     NotInPath {
@@ -35,28 +16,17 @@ pub enum RuntimeError {
         /// The directories that were searched.
         searched: String,
     },
-    /// The path of the program leads nowhere.
-    #[error("there is no program at {}", program.display())]
-    NotFound {
-        /// Where it should be.
-        program: PathBuf,
-    },
-    /// The program is there but cannot be executed.
-    #[error("{} cannot be executed: {reason}", program.display())]
-    NotExecutable {
-        /// The file.
-        program: PathBuf,
-        /// What is in the way.
-        reason: String,
-    },
     /// The shell that was asked for cannot be used.
     #[error(transparent)]
     BadShell(#[from] ShellError),
-    /// The system did not start it.
+    /// It cannot be started, or the system did not start it.
     #[error(transparent)]
     Spawn(#[from] SpawnError),
-    /// The observer failed, so the command was ended.
-    #[error("cannot pass the command's output on: {0}")]
+    /// It could not be confined as its grant says.
+    #[error(transparent)]
+    Confine(#[from] SandboxTransformError),
+    /// The observer failed before there was anything to observe.
+    #[error("the command was not started, because nobody could be told of it: {0}")]
     NobodyListens(io::Error),
 }
 
@@ -73,7 +43,7 @@ pub enum FailureKind {
     Directory,
     /// The system did not start it for another reason.
     System,
-    /// Nobody took the output.
+    /// Nobody could be told of it.
     NobodyListens,
 }
 
@@ -92,10 +62,7 @@ impl RuntimeError {
     /// What kind of thing went wrong.
     pub fn kind(&self) -> FailureKind {
         match self {
-            Self::EmptyCommand | Self::NulByte { .. } => FailureKind::Request,
-            Self::BadDirectory { .. } => FailureKind::Directory,
-            Self::NotInPath { .. } | Self::NotFound { .. } => FailureKind::NotFound,
-            Self::NotExecutable { .. } => FailureKind::NotExecutable,
+            Self::NotInPath { .. } => FailureKind::NotFound,
             Self::BadShell(error) => match error {
                 ShellError::NotInstalled { .. } | ShellError::Missing { .. } => {
                     FailureKind::NotFound
@@ -105,6 +72,7 @@ impl RuntimeError {
                     FailureKind::Request
                 }
             },
+            Self::Confine(_) => FailureKind::System,
             Self::Spawn(error) => match error {
                 SpawnError::EmptyCommand | SpawnError::NulByte { .. } => FailureKind::Request,
                 SpawnError::ProgramNotFound { .. } => FailureKind::NotFound,

@@ -9,20 +9,26 @@
 mod deltas;
 mod error;
 mod observe;
+mod outcome;
 mod private;
 mod report;
 mod request;
 mod resolve;
 mod runtime;
 mod session;
+mod terminal;
 
 pub use deltas::{MAX_DELTA_BYTES, MAX_EXEC_OUTPUT_DELTAS_PER_CALL};
 pub use error::{FailureKind, RuntimeError};
-pub use observe::Observer;
+pub use observe::{Observer, WantedEvents};
+pub use outcome::CommandOutcome;
 pub use request::{CommandInput, CommandLine, CommandRequest, KeepOutput, new_call_id};
 pub use runtime::Runtime;
+pub use terminal::{TerminalRequest, enforcement, run_in_terminal_as_person};
 
 /// Whether a shell reads the person's profile first.
 pub use sandgate_process::Login;
+/// What became of the file that holds all of a command's output.
+pub use sandgate_process::SpillReport;
 /// The levers by which a front end ends a running command.
 pub use sandgate_process::Stop;

@@ -4,7 +4,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 #[cfg(unix)]
-pub(crate) use unix::{make_private, own_directory};
+use unix::make;
+#[cfg(unix)]
+pub(crate) use unix::own_directory;
 
 /// Where our files belong that can be lost without harm. Windows gives each person a directory for
 /// temporary files that only they can open.
@@ -13,22 +15,25 @@ pub(crate) fn own_directory() -> PathBuf {
     std::env::temp_dir().join("sandgate")
 }
 
-/// Makes a directory, and those above it that do not exist.
-#[cfg(not(unix))]
+/// Makes a directory that only its owner can open, and those above it that do not exist. One that is
+/// there already is fine, if it is the owner's.
 pub(crate) fn make_private(directory: &Path) -> io::Result<()> {
+    make(directory).map_err(|error| {
+        io::Error::new(error.kind(), format!("cannot make {}: {error}", directory.display()))
+    })
+}
+
+#[cfg(not(unix))]
+fn make(directory: &Path) -> io::Result<()> {
     std::fs::create_dir_all(directory)
 }
 
 #[cfg(unix)]
 mod unix {
     use super::{Path, PathBuf, io};
-    use std::collections::VecDeque;
-    use std::ffi::{OsStr, OsString};
-    use std::fs::{self, DirBuilder, Metadata, Permissions};
+    use rustix::fs::{Mode, OFlags};
+    use std::fs::{self, DirBuilder, File, Permissions};
     use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _};
-
-    /// As many links as the kernel itself would follow in one path.
-    const MAX_LINKS: usize = 40;
 
     /// Where our files belong that can be lost without harm: in the person's cache, or without one
     /// among the temporary files.
@@ -56,75 +61,21 @@ mod unix {
         rustix::process::geteuid().as_raw()
     }
 
-    /// Makes a directory that only its owner can open, and those above it that do not exist. Refuses
-    /// one that belongs to somebody else, and every link on the way that somebody else made.
-    pub(crate) fn make_private(directory: &Path) -> io::Result<()> {
-        let real = walk(directory)?;
-        let found = fs::symlink_metadata(&real)?;
-        if !found.is_dir() || found.uid() != me() {
-            return Err(refusal(&real, "it is not a directory of yours"));
+    /// Refuses a directory that belongs to somebody else, and a link in its place, whoever made it.
+    pub(super) fn make(directory: &Path) -> io::Result<()> {
+        DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
+        // What is looked at is what was opened, even if the name stands for something else by now.
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let opened = File::from(rustix::fs::open(directory, flags, Mode::empty())?);
+        if opened.metadata()?.uid() != me() {
+            return Err(io::Error::other("it belongs to another user"));
         }
-        if found.mode() & 0o077 != 0 {
-            fs::set_permissions(&real, Permissions::from_mode(0o700))?;
-        }
-        Ok(())
-    }
-
-    /// Follows a path from the root, link by link, and makes the directories that are missing.
-    fn walk(path: &Path) -> io::Result<PathBuf> {
-        let mut here = PathBuf::from("/");
-        let mut parts: VecDeque<OsString> = path.iter().map(OsStr::to_owned).collect();
-        let mut links = 0;
-        while let Some(part) = parts.pop_front() {
-            if part == ".." {
-                here.pop();
-                continue;
-            }
-            // Joining the root, which begins an absolute path, leads back to it.
-            let next = here.join(&part);
-            if !make_or_look(&next)?.is_symlink() {
-                here = next;
-                continue;
-            }
-            links += 1;
-            if links > MAX_LINKS {
-                return Err(refusal(path, "too many links"));
-            }
-            for part in fs::read_link(&next)?.iter().rev() {
-                parts.push_front(part.to_owned());
-            }
-        }
-        Ok(here)
-    }
-
-    /// What is at a path, which is a new directory if nothing was.
-    fn make_or_look(path: &Path) -> io::Result<Metadata> {
-        let found = match fs::symlink_metadata(path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                match DirBuilder::new().mode(0o700).create(path) {
-                    // Somebody was faster; what they made is looked at like anything else.
-                    Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
-                        return Err(error);
-                    }
-                    _ => fs::symlink_metadata(path)?,
-                }
-            }
-            found => found?,
-        };
-        // The system's own links are as good as its directories.
-        if found.is_symlink() && found.uid() != me() && found.uid() != 0 {
-            return Err(refusal(path, "it is a link that another user made"));
-        }
-        Ok(found)
-    }
-
-    fn refusal(path: &Path, reason: &str) -> io::Error {
-        let message = format!("cannot use {}: {reason}", path.display());
-        io::Error::new(io::ErrorKind::PermissionDenied, message)
+        opened.set_permissions(Permissions::from_mode(0o700))
     }
 
     #[cfg(test)]
     mod tests {
+        use super::super::make_private;
         use super::*;
         use std::os::unix::fs::{lchown, symlink};
 
@@ -151,20 +102,27 @@ mod unix {
         }
 
         #[test]
-        fn our_own_links_are_followed() {
+        fn a_link_on_the_way_is_followed_and_one_at_the_end_is_refused() {
             let base = tempfile::tempdir().unwrap();
             fs::create_dir(base.path().join("real")).unwrap();
-            symlink("real", base.path().join("link")).unwrap();
-            make_private(&base.path().join("link").join("inner")).unwrap();
+            let link = base.path().join("link");
+            symlink("real", &link).unwrap();
+            make_private(&link.join("inner")).unwrap();
             assert!(base.path().join("real").join("inner").is_dir());
+            let error = make_private(&link).unwrap_err();
+            assert!(error.to_string().contains("link: "), "{error}");
         }
 
         #[test]
-        fn a_link_to_itself_is_refused() {
+        fn a_link_to_nowhere_or_to_itself_is_refused() {
             let base = tempfile::tempdir().unwrap();
-            symlink("loop", base.path().join("loop")).unwrap();
-            let error = make_private(&base.path().join("loop")).unwrap_err();
-            assert!(error.to_string().contains("too many links"), "{error}");
+            for target in ["loop", "nowhere"] {
+                let link = base.path().join("loop");
+                symlink(target, &link).unwrap();
+                assert!(make_private(&link).is_err(), "{target}");
+                fs::remove_file(&link).unwrap();
+            }
+            assert!(!base.path().join("nowhere").exists());
         }
 
         #[test]
@@ -209,11 +167,12 @@ mod unix {
                 return;
             }
             lchown(&link, Some(12345), None).unwrap();
-            let error = make_private(&link).unwrap_err();
-            assert!(error.to_string().contains("a link that another user made"), "{error}");
+            assert!(make_private(&link).is_err());
             lchown(&directory, Some(12345), None).unwrap();
+            fs::set_permissions(&directory, Permissions::from_mode(0o755)).unwrap();
             let error = make_private(&directory).unwrap_err();
-            assert!(error.to_string().contains("not a directory of yours"), "{error}");
+            assert!(error.to_string().ends_with("it belongs to another user"), "{error}");
+            assert_eq!(mode(&directory), 0o755, "it is left as it was");
             assert!(is_of_another(&directory));
         }
     }

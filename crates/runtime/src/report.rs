@@ -2,9 +2,8 @@
 
 use crate::deltas::{Cutter, MAX_EXEC_OUTPUT_DELTAS_PER_CALL};
 use crate::error::RuntimeError;
-use crate::observe::Observer;
-use crate::session::Session;
-use sandgate_process::{ModelFormat, OutputSink};
+use crate::observe::{Observer, WantedEvents};
+use sandgate_process::{ModelFormat, OutputSink, RawStream};
 use sandgate_protocol::{
     CallId, Event, ExecCommandBegin, ExecCommandEnd, ExecCommandOutputDelta,
     ExecCommandOutputOmitted, ExecToolCallOutput, OutputStream,
@@ -13,35 +12,31 @@ use sandgate_sandbox::ExecEnv;
 use std::cmp::Ordering;
 use std::io;
 
-/// The session's directory is made when a command has written this much, well before it has written
-/// enough to spill. A command that writes less leaves the file system alone.
-pub(crate) const PREPARE_SPILL_BYTES: usize = 256 * 1024;
-
 /// The story of one call, told to one observer.
 pub(crate) struct Report<'a, O> {
     call_id: CallId,
     observer: &'a mut O,
+    wanted: WantedEvents,
     stdout: Cutter,
     stderr: Cutter,
     /// Output events so far; the notice that follows the last one counts as one more.
     deltas: u32,
-    seen_bytes: usize,
-    /// Where everything is kept, if it is.
-    spill: Option<&'a Session>,
+    /// How much of the output the model's form of it holds.
+    model_format: ModelFormat,
     /// Why the observer stopped listening, if it did.
     failure: Option<io::Error>,
 }
 
 impl<'a, O: Observer> Report<'a, O> {
-    pub(crate) fn new(call_id: CallId, observer: &'a mut O, spill: Option<&'a Session>) -> Self {
+    pub(crate) fn new(call_id: CallId, observer: &'a mut O, model_format: ModelFormat) -> Self {
         Self {
             call_id,
+            wanted: observer.wants(),
             observer,
             stdout: Cutter::default(),
             stderr: Cutter::default(),
             deltas: 0,
-            seen_bytes: 0,
-            spill,
+            model_format,
             failure: None,
         }
     }
@@ -54,40 +49,64 @@ impl<'a, O: Observer> Report<'a, O> {
             cwd: env.cwd().to_owned(),
             sandbox: env.sandbox(),
         };
-        let told = self.observer.event(Event::ExecCommandBegin(begin)).await;
+        let told = self.observer.event(&Event::ExecCommandBegin(begin)).await;
         told.map_err(RuntimeError::NobodyListens)
     }
 
-    /// The command has ended.
-    pub(crate) async fn end(mut self, output: &ExecToolCallOutput) -> Result<(), RuntimeError> {
-        if let Some(failure) = self.failure {
-            return Err(RuntimeError::NobodyListens(failure));
+    /// The command has ended. Gives its result back, and why the observer stopped listening if it did.
+    /// `aggregated` is what was kept of both its streams.
+    pub(crate) async fn end(
+        mut self,
+        output: ExecToolCallOutput,
+        aggregated: &RawStream,
+    ) -> (ExecToolCallOutput, Option<io::Error>) {
+        match self.failure.take() {
+            Some(failure) => (output, Some(failure)),
+            None => self.tell_end(output, aggregated).await,
         }
-        self.tell_end(output).await.map_err(RuntimeError::NobodyListens)
     }
 
     /// The command could not be started: what began ends, and the error is what the caller gets.
     pub(crate) async fn not_started(mut self, error: RuntimeError) -> RuntimeError {
         let exit_code = i32::from(error.kind().exit_code());
         let output = ExecToolCallOutput::not_started(exit_code, &error.to_string());
+        let aggregated = output.aggregated_output.text.clone().into_bytes().into();
         // The first failure is the one worth telling.
-        let _ = self.tell_end(&output).await;
+        let _ = self.tell_end(output, &aggregated).await;
         error
     }
 
-    async fn tell_end(&mut self, output: &ExecToolCallOutput) -> io::Result<()> {
+    /// The result may be large, so the event has it for a moment instead of a copy.
+    async fn tell_end(
+        &mut self,
+        output: ExecToolCallOutput,
+        aggregated: &RawStream,
+    ) -> (ExecToolCallOutput, Option<io::Error>) {
+        if self.wanted == WantedEvents::Beginning {
+            return (output, None);
+        }
+        if let Err(error) = self.tell_held_back().await {
+            return (output, Some(error));
+        }
+        let event = Event::ExecCommandEnd(Box::new(ExecCommandEnd {
+            call_id: self.call_id.clone(),
+            formatted_output: self.model_format.format(&output, aggregated),
+            output,
+        }));
+        let told = self.observer.event(&event).await;
+        let Event::ExecCommandEnd(end) = event else { unreachable!("it was made above") };
+        (end.output, told.err())
+    }
+
+    /// What was held back for the rest of a character that never came.
+    async fn tell_held_back(&mut self) -> io::Result<()> {
         for stream in [OutputStream::Stdout, OutputStream::Stderr] {
             let held = self.cutter(stream).finish();
             if !held.is_empty() {
                 self.delta(stream, &held).await?;
             }
         }
-        let end = ExecCommandEnd {
-            call_id: self.call_id.clone(),
-            output: output.clone(),
-            formatted_output: ModelFormat::default().format(output),
-        };
-        self.observer.event(Event::ExecCommandEnd(Box::new(end))).await
+        Ok(())
     }
 
     fn cutter(&mut self, stream: OutputStream) -> &mut Cutter {
@@ -99,7 +118,7 @@ impl<'a, O: Observer> Report<'a, O> {
 
     async fn tell(&mut self, stream: OutputStream, bytes: &[u8]) -> io::Result<()> {
         self.observer.output(stream, bytes).await?;
-        if self.deltas > MAX_EXEC_OUTPUT_DELTAS_PER_CALL {
+        if self.wanted == WantedEvents::Beginning || self.deltas > MAX_EXEC_OUTPUT_DELTAS_PER_CALL {
             return Ok(());
         }
         let joined = self.cutter(stream).join(bytes);
@@ -123,18 +142,12 @@ impl<'a, O: Observer> Report<'a, O> {
             Ordering::Greater => return Ok(()),
         };
         self.deltas += 1;
-        self.observer.event(event).await
+        self.observer.event(&event).await
     }
 }
 
 impl<O: Observer> OutputSink for Report<'_, O> {
     async fn write(&mut self, stream: OutputStream, bytes: &[u8]) -> io::Result<()> {
-        self.seen_bytes = self.seen_bytes.saturating_add(bytes.len());
-        if self.seen_bytes >= PREPARE_SPILL_BYTES
-            && let Some(session) = self.spill.take()
-        {
-            session.make();
-        }
         let told = self.tell(stream, bytes).await;
         told.map_err(|error| {
             let kind = error.kind();

@@ -32,7 +32,7 @@ pub enum CommandLine {
     Script {
         /// The text.
         text: String,
-        /// The shell, by name or absolute path; the person's own when there is none.
+        /// The shell, by name or absolute path; the session's when there is none.
         shell: Option<String>,
         /// Whether it reads the person's profile first.
         login: Login,

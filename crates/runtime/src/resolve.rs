@@ -5,7 +5,7 @@
 
 use crate::error::RuntimeError;
 use crate::request::CommandLine;
-use sandgate_process::Shell;
+use sandgate_process::{Shell, SpawnError};
 use sandgate_protocol::{ExecExpiration, ExecParams, SandboxPermissions};
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -14,16 +14,18 @@ use std::path::{Path, PathBuf};
 
 type Environment = BTreeMap<OsString, OsString>;
 
-/// Turns a request into a command in which every name has been looked up.
+/// Turns a request into a command in which every name has been looked up. `shell` reads the scripts
+/// that name none.
 pub(crate) fn resolve(
     command: CommandLine,
+    shell: &Shell,
     cwd: &Path,
     env: Environment,
     expiration: ExecExpiration,
 ) -> Result<ExecParams, RuntimeError> {
-    let command = words(command)?;
+    let command = words(command, shell)?;
     let cwd = directory(cwd)?;
-    let name = command.first().ok_or(RuntimeError::EmptyCommand)?;
+    let name = command.first().ok_or(SpawnError::EmptyCommand)?;
     let program = program(name, &cwd, &env)?;
     Ok(ExecParams {
         command,
@@ -38,64 +40,62 @@ pub(crate) fn resolve(
 }
 
 /// The command as a program and its arguments; a script becomes the shell that reads it.
-fn words(command: CommandLine) -> Result<Vec<String>, RuntimeError> {
+fn words(command: CommandLine, shell: &Shell) -> Result<Vec<String>, RuntimeError> {
     match command {
         CommandLine::Script { text, .. } if text.trim().is_empty() => {
-            Err(RuntimeError::EmptyCommand)
+            Err(SpawnError::EmptyCommand.into())
         }
-        CommandLine::Script { text, shell, login } => {
-            let shell = match shell {
-                Some(name) => Shell::named(&name)?,
-                None => Shell::default_user_shell(),
-            };
+        CommandLine::Script { text, shell: Some(name), login } => {
+            Ok(Shell::named(&name)?.derive_exec_args(&text, login))
+        }
+        CommandLine::Script { text, shell: None, login } => {
             Ok(shell.derive_exec_args(&text, login))
         }
         CommandLine::Argv(words) => match words.first() {
             Some(name) if !name.is_empty() => Ok(words),
-            _ => Err(RuntimeError::EmptyCommand),
+            _ => Err(SpawnError::EmptyCommand.into()),
         },
     }
 }
 
 /// The canonical form of a directory that can be worked in.
-fn directory(named: &Path) -> Result<PathBuf, RuntimeError> {
+fn directory(named: &Path) -> Result<PathBuf, SpawnError> {
     refuse_nul("the working directory", named.as_os_str())?;
-    let refuse =
-        |reason: String| RuntimeError::BadDirectory { directory: named.to_owned(), reason };
     let canonical = dunce::canonicalize(named).map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound => refuse("there is no such directory".to_owned()),
-        io::ErrorKind::NotADirectory => refuse("a part of the path is a file".to_owned()),
-        _ => refuse(error.to_string()),
-    })?;
-    match canonical.is_dir() {
+        kind @ io::ErrorKind::NotFound => io::Error::new(kind, "there is no such directory"),
+        kind @ io::ErrorKind::NotADirectory => io::Error::new(kind, "a part of the path is a file"),
+        _ => error,
+    });
+    let checked = canonical.and_then(|canonical| match canonical.is_dir() {
         true => Ok(canonical),
-        false => Err(refuse("it is not a directory".to_owned())),
-    }
+        false => Err(io::Error::new(io::ErrorKind::NotADirectory, "it is not a directory")),
+    });
+    checked.map_err(|source| SpawnError::Directory { cwd: named.to_owned(), source })
 }
 
 /// The file that a program's name stands for.
 fn program(name: &str, cwd: &Path, env: &Environment) -> Result<PathBuf, RuntimeError> {
     refuse_nul("the program's name", OsStr::new(name))?;
     match name.contains(std::path::is_separator) {
-        true => at_path(cwd.join(name)),
+        true => Ok(at_path(cwd.join(name))?),
         false => in_path(name, variable(env, "PATH").unwrap_or_default()),
     }
 }
 
 /// The program at a path that was named. The path is kept as it is, because a program behind a link
 /// may look at its own name to know what it is to do.
-fn at_path(named: PathBuf) -> Result<PathBuf, RuntimeError> {
+fn at_path(named: PathBuf) -> Result<PathBuf, SpawnError> {
     let mut in_the_way = None;
     for candidate in candidates(&named) {
         match look(&candidate) {
             Found::Program => return Ok(candidate),
-            Found::PlainFile(reason) | Found::Other(reason) => in_the_way = Some(reason),
+            Found::PlainFile(hint) | Found::Other(hint) => in_the_way = Some(hint),
             Found::Nothing => {}
         }
     }
     Err(match in_the_way {
-        Some(reason) => RuntimeError::NotExecutable { program: named, reason },
-        None => RuntimeError::NotFound { program: named },
+        Some(hint) => SpawnError::NotExecutable { program: named, hint },
+        None => SpawnError::ProgramNotFound { program: named },
     })
 }
 
@@ -109,13 +109,13 @@ fn in_path(name: &str, path: &OsStr) -> Result<PathBuf, RuntimeError> {
     for candidate in directories.iter().flat_map(|directory| candidates(&directory.join(name))) {
         match look(&candidate) {
             Found::Program => return Ok(candidate),
-            Found::PlainFile(reason) => in_the_way = in_the_way.or(Some((candidate, reason))),
+            Found::PlainFile(hint) => in_the_way = in_the_way.or(Some((candidate, hint))),
             // A directory of that name, or an entry that this person may not search, is no find.
             Found::Other(_) | Found::Nothing => {}
         }
     }
     Err(match in_the_way {
-        Some((program, reason)) => RuntimeError::NotExecutable { program, reason },
+        Some((program, hint)) => SpawnError::NotExecutable { program, hint }.into(),
         None => RuntimeError::NotInPath { name: name.to_owned(), searched: list(&directories) },
     })
 }
@@ -132,25 +132,27 @@ enum Found {
     /// A file that may be executed.
     Program,
     /// A file that may not be, and why.
-    PlainFile(String),
+    PlainFile(&'static str),
     /// Something else, or something that cannot be looked at; and what.
-    Other(String),
+    Other(&'static str),
     /// Nothing.
     Nothing,
 }
 
 fn look(candidate: &Path) -> Found {
     match std::fs::metadata(candidate) {
-        Ok(found) if found.is_dir() => Found::Other("it is a directory".to_owned()),
-        Ok(found) if !found.is_file() => Found::Other("it is not a file".to_owned()),
+        Ok(found) if found.is_dir() => Found::Other("it is a directory"),
+        Ok(found) if !found.is_file() => Found::Other("it is not a file"),
         Ok(_) if may_execute(candidate) => Found::Program,
         Ok(_) => Found::PlainFile(
-            "it is not marked as executable for you, or its file system forbids programs"
-                .to_owned(),
+            "it is not marked as executable for you, or its file system forbids programs",
         ),
         Err(error) => match error.kind() {
             io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Found::Nothing,
-            _ => Found::Other(error.to_string()),
+            io::ErrorKind::PermissionDenied => {
+                Found::Other("you may not search a directory on the way to it")
+            }
+            _ => Found::Other("its path cannot be followed; it may be a loop of links"),
         },
     }
 }
@@ -198,12 +200,14 @@ fn variable<'a>(env: &'a Environment, name: &str) -> Option<&'a OsStr> {
         .map(|(_, value)| value.as_os_str())
 }
 
-fn refuse_nul(what: &'static str, name: &OsStr) -> Result<(), RuntimeError> {
+/// Refuses a name that no lookup could be asked for. The other strings of a command are checked where
+/// it is started.
+fn refuse_nul(what: &str, name: &OsStr) -> Result<(), SpawnError> {
     if !name.as_encoded_bytes().contains(&0) {
         return Ok(());
     }
     let shown = name.to_string_lossy().escape_debug().take(80).collect();
-    Err(RuntimeError::NulByte { what, shown })
+    Err(SpawnError::NulByte { what: what.to_owned(), shown })
 }
 
 #[cfg(all(test, unix))]
@@ -233,7 +237,7 @@ mod tests {
         BTreeMap::from([("PATH".into(), entries.join(":").into())])
     }
 
-    /// spec RUN.10: A bare name is looked for in the `PATH` of the command's own environment, and the
+    /// spec RUN.12: A bare name is looked for in the `PATH` of the command's own environment, and the
     /// first file there that can be executed is the program.
     #[test]
     fn the_first_executable_file_in_path_wins() {
@@ -243,7 +247,7 @@ mod tests {
         assert_eq!(program("tool", root.path(), &env).unwrap(), root.path().join("b/tool"));
     }
 
-    /// spec RUN.11: Entries of `PATH` that are empty or relative are not searched.
+    /// spec RUN.13: Entries of `PATH` that are empty or relative are not searched.
     #[test]
     fn the_working_directory_is_not_searched_for_programs() {
         let root = files(&[("tool", 0o755), ("bin/tool", 0o755)]);
@@ -275,7 +279,7 @@ mod tests {
         );
     }
 
-    /// spec RUN.12: A program named with a separator is looked for from the working directory of the
+    /// spec RUN.14: A program named with a separator is looked for from the working directory of the
     /// command, and stays the path that was named: links are not replaced by what they lead to.
     #[test]
     fn a_program_behind_a_link_keeps_its_name() {
@@ -297,10 +301,10 @@ mod tests {
         for name in ["plain", "./plain"] {
             let error = program(name, root.path(), &env).unwrap_err();
             assert_eq!(error.kind(), crate::FailureKind::NotExecutable);
-            assert!(error.to_string().contains("plain cannot be executed: it is not marked"));
+            assert!(error.to_string().contains("plain may not be executed: it is not marked"));
         }
         let error = program("./", root.path(), &env).unwrap_err();
-        assert!(error.to_string().ends_with("cannot be executed: it is a directory"), "{error}");
+        assert!(error.to_string().ends_with("may not be executed: it is a directory"), "{error}");
         let error = program("./missing", root.path(), &env).unwrap_err();
         assert_eq!(error.kind(), crate::FailureKind::NotFound);
         assert!(error.to_string().starts_with("there is no program at "), "{error}");
@@ -308,7 +312,7 @@ mod tests {
         assert_eq!(error.kind(), crate::FailureKind::NotFound);
     }
 
-    /// spec RUN.13: The working directory is made canonical once; one that does not exist, or is no
+    /// spec RUN.15: The working directory is made canonical once; one that does not exist, or is no
     /// directory, is an error that names it.
     #[test]
     fn a_directory_is_canonical_or_refused_by_name() {

@@ -2,25 +2,28 @@
 
 use crate::error::RuntimeError;
 use crate::observe::Observer;
+use crate::outcome::CommandOutcome;
 use crate::report::Report;
 use crate::request::{CommandRequest, KeepOutput};
 use crate::resolve::resolve;
-use crate::session::Session;
+use crate::session::SessionDirectory;
 use sandgate_policy::Grant;
-use sandgate_process::{ExecuteOptions, Spawner, SpillPolicy, Stop, execute};
-use sandgate_protocol::ExecToolCallOutput;
+use sandgate_process::{ExecuteOptions, ModelFormat, Shell, Spawner, SpillPolicy, Stop, execute};
 use sandgate_sandbox::SandboxManager;
+use std::sync::Arc;
 
 /// Runs commands. A front end makes one and keeps it as long as it lives; when it goes, everything
 /// that was started through it ends, and the files of its session are removed.
 pub struct Runtime {
     spawner: Spawner,
     sandbox: SandboxManager,
-    session: Session,
+    directory: Arc<SessionDirectory>,
+    /// What reads the scripts that name no shell.
+    shell: Shell,
 }
 
 impl Runtime {
-    /// Makes everything ready to run commands.
+    /// Makes everything ready to run commands, and finds out which shell is the person's own.
     ///
     /// On Linux this forks, so call it first: before the program has threads, an asynchronous
     /// runtime or much memory. Later it works too, only slower.
@@ -28,8 +31,21 @@ impl Runtime {
     /// # Errors
     /// When the system makes no process for it.
     pub fn start() -> Result<Self, RuntimeError> {
+        // First of all, because it forks: to ask for the shell may load libraries and open files.
         let spawner = Spawner::start()?;
-        Ok(Self { spawner, sandbox: SandboxManager::new(), session: Session::named() })
+        let shell = Shell::default_user_shell();
+        let directory = Arc::new(SessionDirectory::named());
+        Ok(Self { spawner, sandbox: SandboxManager::new(), directory, shell })
+    }
+
+    /// Has scripts read by this shell, a name or an absolute path, instead of the person's own. A
+    /// request may still name another.
+    ///
+    /// # Errors
+    /// When there is no such shell.
+    pub fn with_shell(mut self, name: &str) -> Result<Self, RuntimeError> {
+        self.shell = Shell::named(name)?;
+        Ok(self)
     }
 
     /// Runs a command that the person at the keyboard typed, **unconfined**: it can do whatever that
@@ -40,35 +56,43 @@ impl Runtime {
     /// never come this way.
     ///
     /// # Errors
-    /// When the command could not be started, or when `observer` failed and it was ended for that.
+    /// When the command was not started. One that was has an outcome, even if `observer` failed.
     pub async fn run_as_person(
         &self,
         request: CommandRequest,
         stop: &Stop,
         observer: &mut impl Observer,
-    ) -> Result<ExecToolCallOutput, RuntimeError> {
+    ) -> Result<CommandOutcome, RuntimeError> {
         let CommandRequest { call_id, command, cwd, expiration, env, input, keep } = request;
-        let params = resolve(command, &cwd, env, expiration)?;
+        let params = resolve(command, &self.shell, &cwd, env, expiration)?;
         let grant = Grant::unconfined_by_person(params);
-        let env = self.sandbox.transform(grant);
+        let env = self.sandbox.transform(grant)?;
 
-        let spill = match keep {
-            KeepOutput::HeadAndTail => None,
-            KeepOutput::Everything => Some(&self.session),
-        };
-        let mut report = Report::new(call_id, observer, spill);
+        let mut report = Report::new(call_id, observer, ModelFormat::default());
         report.begin(&env).await?;
         let options = ExecuteOptions {
             stdin: input.into(),
-            spill: spill.map(|session| SpillPolicy::new(session.directory())),
+            spill: self.spill(keep),
             ..ExecuteOptions::default()
         };
         match execute(&self.spawner, &env, options, stop, &mut report).await {
             Ok(executed) => {
-                report.end(&executed.output).await?;
-                Ok(executed.output)
+                let (output, unheard) = report.end(executed.output, &executed.raw.aggregated).await;
+                Ok(CommandOutcome { output, spill: executed.spill, unheard })
             }
             Err(error) => Err(report.not_started(error.into()).await),
+        }
+    }
+
+    /// Where output goes that memory does not hold: to the session's directory, which is made when
+    /// the first of it comes.
+    fn spill(&self, keep: KeepOutput) -> Option<SpillPolicy> {
+        match keep {
+            KeepOutput::HeadAndTail => None,
+            KeepOutput::Everything => {
+                let directory = Arc::clone(&self.directory);
+                Some(SpillPolicy::made_by(move || directory.make()))
+            }
         }
     }
 }

@@ -12,20 +12,20 @@ use crate::private::{make_private, own_directory};
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::{Mutex, PoisonError};
 
 /// The name of every lock file, the sessions' own and the one beside them.
 const LOCK: &str = "lock";
 
-/// One session: a name for its directory from the start, the directory itself only when needed.
+/// The directory of one session: a name from the start, the directory itself only when needed.
 #[derive(Debug)]
-pub(crate) struct Session {
-    directory: PathBuf,
-    /// The lock on the directory; empty inside when the directory could not be made.
-    held: OnceLock<io::Result<File>>,
+pub(crate) struct SessionDirectory {
+    path: PathBuf,
+    /// The lock on the directory, once it has been made.
+    held: Mutex<Option<File>>,
 }
 
-impl Session {
+impl SessionDirectory {
     /// Thinks of a name. Nothing is made yet.
     pub(crate) fn named() -> Self {
         Self::below(&own_directory())
@@ -33,30 +33,30 @@ impl Session {
 
     fn below(own: &Path) -> Self {
         let id = uuid::Uuid::now_v7().to_string();
-        let directory = own.join("sessions").join(id);
-        Self { directory, held: OnceLock::new() }
+        Self { path: own.join("sessions").join(id), held: Mutex::new(None) }
     }
 
-    /// Where the session's files belong.
-    pub(crate) fn directory(&self) -> &Path {
-        &self.directory
-    }
-
-    /// Makes the directory, unless it is there; also removes those of sessions that were killed.
+    /// Makes the directory, unless it is there, and says where; also removes those of sessions that
+    /// were killed. May block for as long as the file system does.
     ///
-    /// Where that is impossible there is none. Whoever wants to write into it will see that, and
-    /// says so in the place where it matters.
-    pub(crate) fn make(&self) {
-        self.held.get_or_init(|| make(&self.directory));
+    /// # Errors
+    /// Names what could not be made. The next call tries again.
+    pub(crate) fn make(&self) -> io::Result<PathBuf> {
+        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        if held.is_none() {
+            *held = Some(make(&self.path)?);
+        }
+        Ok(self.path.clone())
     }
 }
 
-impl Drop for Session {
+impl Drop for SessionDirectory {
     fn drop(&mut self) {
-        if let Some(Ok(lock)) = self.held.take() {
+        let held = self.held.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if let Some(lock) = held.take() {
             // Not every system removes a file that is locked.
             drop(lock);
-            let _ = fs::remove_dir_all(&self.directory);
+            let _ = fs::remove_dir_all(&self.path);
         }
     }
 }
@@ -115,28 +115,40 @@ fn is_abandoned(session: &Path) -> bool {
 mod tests {
     use super::*;
 
-    fn make_below(own: &Path) -> Session {
-        let session = Session::below(own);
-        session.make();
-        assert!(session.directory().is_dir());
-        session
+    fn make_below(own: &Path) -> (SessionDirectory, PathBuf) {
+        let session = SessionDirectory::below(own);
+        let path = session.make().unwrap();
+        assert!(path.is_dir());
+        (session, path)
     }
 
     #[test]
     fn nothing_is_made_before_it_is_needed() {
         let own = tempfile::tempdir().unwrap();
-        drop(Session::below(own.path()));
+        drop(SessionDirectory::below(own.path()));
         assert_eq!(fs::read_dir(own.path()).unwrap().count(), 0);
     }
 
     #[test]
     fn a_session_removes_its_directory_with_everything_in_it() {
         let own = tempfile::tempdir().unwrap();
-        let session = make_below(own.path());
-        let directory = session.directory().to_owned();
-        fs::write(directory.join("output"), "all of it").unwrap();
+        let (session, path) = make_below(own.path());
+        fs::write(path.join("output"), "all of it").unwrap();
+        assert_eq!(session.make().unwrap(), path, "it is made once");
         drop(session);
-        assert!(!directory.exists());
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn what_is_in_the_way_is_named_and_tried_again() {
+        let own = tempfile::tempdir().unwrap();
+        let in_the_way = own.path().join("sessions");
+        fs::write(&in_the_way, "").unwrap();
+        let session = SessionDirectory::below(own.path());
+        let error = session.make().unwrap_err().to_string();
+        assert!(error.contains(in_the_way.to_str().unwrap()), "{error}");
+        fs::remove_file(&in_the_way).unwrap();
+        assert!(session.make().unwrap().is_dir());
     }
 
     #[test]
@@ -144,7 +156,7 @@ mod tests {
         let own = tempfile::tempdir().unwrap();
         let first = make_below(own.path());
         let second = make_below(own.path());
-        assert!(first.directory().is_dir() && second.directory().is_dir());
+        assert!(first.1.is_dir() && second.1.is_dir());
     }
 
     #[test]

@@ -2,38 +2,20 @@
 
 #![cfg(unix)]
 
-use sandgate_protocol::{Event, ExecExpiration, ExecToolCallOutput, OutputStream};
+mod support;
+
+use sandgate_protocol::ExecToolCallOutput;
 use sandgate_runtime::{
-    CommandInput, CommandLine, CommandRequest, FailureKind, KeepOutput, Login,
-    MAX_EXEC_OUTPUT_DELTAS_PER_CALL, Observer, Runtime, RuntimeError, Stop, new_call_id,
+    CommandLine, CommandRequest, FailureKind, Login, Runtime, RuntimeError, Stop,
 };
-use std::collections::BTreeMap;
-use std::io;
 use std::path::PathBuf;
-
-fn script(text: &str) -> CommandRequest {
-    let shell = Some("sh".to_owned());
-    request(CommandLine::Script { text: text.to_owned(), shell, login: Login::No })
-}
-
-fn argv(words: &[&str]) -> CommandRequest {
-    request(CommandLine::Argv(words.iter().map(|word| (*word).to_owned()).collect()))
-}
-
-fn request(command: CommandLine) -> CommandRequest {
-    CommandRequest {
-        call_id: new_call_id(),
-        command,
-        cwd: PathBuf::from("/"),
-        expiration: ExecExpiration::Cancellation,
-        env: BTreeMap::from([("PATH".into(), "/usr/bin:/bin".into())]),
-        input: CommandInput::Nothing,
-        keep: KeepOutput::HeadAndTail,
-    }
-}
+use support::{argv, request, script};
 
 async fn run(request: CommandRequest) -> Result<ExecToolCallOutput, RuntimeError> {
-    Runtime::start().unwrap().run_as_person(request, &Stop::default(), &mut ()).await
+    let runtime = Runtime::start()?;
+    let outcome = runtime.run_as_person(request, &Stop::default(), &mut ()).await?;
+    assert!(outcome.unheard.is_none() && outcome.spill.is_none());
+    Ok(outcome.output)
 }
 
 /// The refusal of a request whose command would leave a trace if it ran all the same.
@@ -49,6 +31,23 @@ async fn the_result_is_what_the_command_left() {
     assert_eq!(output.stderr.text, "err\n");
 }
 
+/// spec RUN.18: A session can name the shell that reads its scripts, and a request may name another.
+#[tokio::test]
+async fn a_session_can_name_its_shell_and_a_request_another() {
+    let runtime = Runtime::start().unwrap().with_shell("bash").unwrap();
+    for (shell, expected) in [(None, "/bash\n"), (Some("sh"), "/sh\n")] {
+        let text = "echo \"$0\"".to_owned();
+        let shell = shell.map(str::to_owned);
+        let request = request(CommandLine::Script { text, shell, login: Login::No });
+        let outcome = runtime.run_as_person(request, &Stop::default(), &mut ()).await.unwrap();
+        let seen = outcome.output.stdout.text;
+        assert!(seen.ends_with(expected), "{seen}");
+    }
+    let error = Runtime::start().unwrap().with_shell("no-such-shell").err().unwrap();
+    assert_eq!(error.kind(), FailureKind::Request);
+    assert!(error.to_string().contains("no-such-shell"), "{error}");
+}
+
 /// spec RUN.16: A NUL byte, in whichever part of a request, is an error that names the part.
 #[tokio::test]
 async fn a_nul_byte_is_named_with_its_place() {
@@ -61,7 +60,7 @@ async fn a_nul_byte_is_named_with_its_place() {
         (argv(&["echo", "a\0b"]), r"argument 1 contains a NUL byte"),
         (
             argv(&["ec\0ho"]),
-            r"the program's name contains a NUL byte, which no name can have: ec\0ho",
+            r"the program's name contains a NUL byte, which no program can be given: ec\0ho",
         ),
         (in_directory, r"the working directory contains a NUL byte"),
         (in_variable, r"the environment variable WORD contains a NUL byte"),
@@ -109,64 +108,7 @@ async fn a_call_that_is_cancelled_before_it_starts_does_not_run() {
     let mut request = script("touch ran");
     request.cwd = witness.path().to_owned();
     let runtime = Runtime::start().unwrap();
-    let output = runtime.run_as_person(request, &stop, &mut ()).await.unwrap();
-    assert!(output.cancelled);
+    let outcome = runtime.run_as_person(request, &stop, &mut ()).await.unwrap();
+    assert!(outcome.output.cancelled);
     assert_eq!(std::fs::read_dir(witness.path()).unwrap().count(), 0);
-}
-
-/// Counts what it is told.
-#[derive(Default)]
-struct Counter {
-    bytes: u64,
-    deltas: u32,
-    notices: u32,
-    ends: u32,
-}
-
-impl Observer for Counter {
-    async fn event(&mut self, event: Event) -> io::Result<()> {
-        match event {
-            Event::ExecCommandBegin(_) => assert_eq!(self.bytes, 0),
-            Event::ExecCommandOutputDelta(_) => self.deltas += 1,
-            Event::ExecCommandOutputOmitted(_) => self.notices += 1,
-            Event::ExecCommandEnd(_) => self.ends += 1,
-        }
-        Ok(())
-    }
-
-    async fn output(&mut self, _stream: OutputStream, bytes: &[u8]) -> io::Result<()> {
-        self.bytes += bytes.len() as u64;
-        Ok(())
-    }
-}
-
-/// spec RUN.65: An observer is given every byte of the output, also past the last output event.
-#[tokio::test]
-async fn an_observer_is_given_every_byte() {
-    let mut seen = Counter::default();
-    let runtime = Runtime::start().unwrap();
-    let request = argv(&["head", "-c", "90000000", "/dev/zero"]);
-    let output = runtime.run_as_person(request, &Stop::default(), &mut seen).await.unwrap();
-    assert_eq!((seen.bytes, output.stdout.total_bytes), (90_000_000, 90_000_000));
-    assert_eq!((seen.deltas, seen.notices), (MAX_EXEC_OUTPUT_DELTAS_PER_CALL, 1));
-    assert_eq!(seen.ends, 1);
-}
-
-/// Fails at its first byte.
-struct Deaf;
-
-impl Observer for Deaf {
-    async fn output(&mut self, _stream: OutputStream, _bytes: &[u8]) -> io::Result<()> {
-        Err(io::Error::other("no more"))
-    }
-}
-
-/// spec RUN.66: A command whose observer fails is ended.
-#[tokio::test]
-async fn a_command_that_nobody_listens_to_is_ended() {
-    let runtime = Runtime::start().unwrap();
-    let request = argv(&["yes"]);
-    let error = runtime.run_as_person(request, &Stop::default(), &mut Deaf).await.unwrap_err();
-    assert_eq!(error.kind(), FailureKind::NobodyListens);
-    assert_eq!(error.to_string(), "cannot pass the command's output on: no more");
 }

@@ -10,11 +10,30 @@ use std::path::Path;
 pub struct ExecEnv {
     params: ExecParams,
     sandbox: SandboxType,
+    #[cfg(target_os = "linux")]
+    cage: Option<std::sync::Arc<crate::linux::Cage>>,
 }
 
 impl ExecEnv {
     pub(crate) fn new(params: ExecParams, sandbox: SandboxType) -> Self {
-        Self { params, sandbox }
+        Self {
+            params,
+            sandbox,
+            #[cfg(target_os = "linux")]
+            cage: None,
+        }
+    }
+
+    #[cfg(target_os = "linux")]
+    pub(crate) fn caged(params: ExecParams, cage: crate::linux::Cage) -> Self {
+        let cage = Some(std::sync::Arc::new(cage));
+        Self { params, sandbox: SandboxType::LinuxSeccomp, cage }
+    }
+
+    /// What its process must enter before the program runs.
+    #[cfg(target_os = "linux")]
+    pub fn cage(&self) -> Option<&crate::linux::Cage> {
+        self.cage.as_deref()
     }
 
     /// The file to execute.

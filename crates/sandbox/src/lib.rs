@@ -3,10 +3,16 @@
 //! [`SandboxManager::transform`] is the only maker of an [`ExecEnv`], so what reaches the process
 //! layer has been granted and has been given the confinement that its grant names.
 
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 mod exec_env;
+#[cfg(target_os = "linux")]
+pub mod linux;
 mod manager;
+mod roots;
+#[cfg(target_os = "linux")]
+mod sys;
 
 pub use exec_env::ExecEnv;
-pub use manager::SandboxManager;
+pub use manager::{SandboxManager, SandboxTransformError};
+pub use roots::{Layout, RootError};

@@ -110,14 +110,6 @@ impl World {
         mknodat(CWD, &path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
         path
     }
-
-    /// The directories of sessions, alive or dead.
-    pub(crate) fn sessions(&self) -> Vec<PathBuf> {
-        let Ok(entries) = fs::read_dir(self.path(".cache/sandgate/sessions")) else {
-            return Vec::new();
-        };
-        entries.map(|entry| entry.unwrap().path()).filter(|path| path.is_dir()).collect()
-    }
 }
 
 /// The arguments of a run that is not about its time limit.
@@ -199,11 +191,57 @@ pub(crate) fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> 
 
 /// Says on the record that something was not tested here, and why.
 pub(crate) fn skipped(what: &str) {
-    let line = format!("SKIPPED: {what}\n");
-    eprint!("{line}");
+    eprintln!("SKIPPED: {what}");
 }
 
-#[cfg(unix)]
+/// A time limit, as it is given to the program and as the program says it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct TimeLimit {
+    pub(crate) ms: &'static str,
+    pub(crate) spoken: &'static str,
+}
+
+/// Time limits that leave more and more room for what must happen before them. How much room that
+/// needs is the machine's business, and most need little.
+const TIME_LIMITS: [TimeLimit; 4] = [
+    TimeLimit { ms: "1000", spoken: "1 s" },
+    TimeLimit { ms: "5500", spoken: "5.5 s" },
+    TimeLimit { ms: "20000", spoken: "20 s" },
+    TimeLimit { ms: "60000", spoken: "1 min 0 s" },
+];
+
+/// Tries with more and more time until everything that belongs before the limit happened before it.
+#[track_caller]
+pub(crate) fn before_the_limit<T>(what: &str, attempt: impl FnMut(TimeLimit) -> Option<T>) -> T {
+    let happened = TIME_LIMITS.into_iter().find_map(attempt);
+    happened.unwrap_or_else(|| panic!("never happened before the time limit: {what}"))
+}
+
+/// Whether a process is there and not only waiting to be waited for.
+#[cfg(target_os = "linux")]
+pub(crate) fn is_alive(pid: i32) -> bool {
+    !matches!(state(pid), Some('Z' | 'X') | None)
+}
+
+/// Waits until a process does nothing but wait, and goes on waiting.
+#[cfg(target_os = "linux")]
+#[track_caller]
+pub(crate) fn until_asleep_for_good(pid: i32) {
+    let mut looks_in_a_row = 0;
+    eventually("the process waits for good", || {
+        looks_in_a_row = if state(pid) == Some('S') { looks_in_a_row + 1 } else { 0 };
+        (looks_in_a_row == 20).then_some(())
+    });
+}
+
+#[cfg(target_os = "linux")]
+fn state(pid: i32) -> Option<char> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    stat.rsplit(')').next()?.trim_start().chars().next()
+}
+
+/// Whether a process is there. Here a zombie counts too: its parent waits for it sooner or later.
+#[cfg(all(unix, not(target_os = "linux")))]
 pub(crate) fn is_alive(pid: i32) -> bool {
     let pid = rustix::process::Pid::from_raw(pid).expect("a process id");
     rustix::process::test_kill_process(pid).is_ok()

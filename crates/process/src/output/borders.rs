@@ -3,7 +3,8 @@
 //! A cut falls on a line border when one is near, else between two characters of the encoding.
 
 use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE};
-use memchr::{memchr, memrchr};
+use memchr::{memchr_iter, memrchr};
+use std::str::Utf8Error;
 
 /// How far a cut may move to reach a line border.
 const LINE_SEARCH_BYTES: usize = 4 * 1024;
@@ -24,36 +25,24 @@ pub(super) fn end_of_head(encoding: &'static Encoding, head: &[u8]) -> usize {
 pub(super) fn start_of_tail(encoding: &'static Encoding, tail: &[u8], offset: u64) -> usize {
     let window = LINE_SEARCH_BYTES.min(tail.len() / 2);
     let aligned = usize::from(is_utf16(encoding) && offset % 2 == 1).min(tail.len());
-    match first_newline(encoding, &tail[aligned..]) {
+    match after_newline(encoding, &tail[aligned..], 0) {
         Some(start) if aligned + start < window => aligned + start,
         _ => aligned + partial_at_start(encoding, &tail[aligned..]),
     }
 }
 
-/// The length of an incomplete UTF-8 sequence at the end.
-pub(super) fn utf8_partial_at_end(bytes: &[u8]) -> usize {
-    let longest = bytes.len().min(MAX_PARTIAL_BYTES);
-    let is_cut = |length: &usize| {
-        let needed = match bytes[bytes.len() - length] {
-            0xC2..=0xDF => 2,
-            0xE0..=0xEF => 3,
-            0xF0..=0xF4 => 4,
-            _ => 0,
-        };
-        needed > *length
+/// The length of a character of UTF-8 at the end of which more could follow: three bytes at most.
+pub fn incomplete_utf8_at_end(bytes: &[u8]) -> usize {
+    let could_go_on = |length: &usize| {
+        let wants_more = |error: Utf8Error| error.valid_up_to() == 0 && error.error_len().is_none();
+        std::str::from_utf8(&bytes[bytes.len() - length..]).is_err_and(wants_more)
     };
-    let is_rest = |length: &usize| is_continuation(bytes[bytes.len() - length]);
-    // The first byte from the end that is no continuation decides.
-    (1..=longest).find(|length| !is_rest(length)).filter(is_cut).unwrap_or(0)
+    (1..=bytes.len().min(MAX_PARTIAL_BYTES)).find(could_go_on).unwrap_or(0)
 }
 
 /// The length of the rest of a UTF-8 sequence at the start.
 pub(super) fn utf8_partial_at_start(bytes: &[u8]) -> usize {
-    bytes.iter().take(MAX_PARTIAL_BYTES).take_while(|byte| is_continuation(**byte)).count()
-}
-
-fn is_continuation(byte: u8) -> bool {
-    byte & 0xC0 == 0x80
+    bytes.iter().take(MAX_PARTIAL_BYTES).take_while(|byte| **byte & 0xC0 == 0x80).count()
 }
 
 fn is_utf16(encoding: &'static Encoding) -> bool {
@@ -75,18 +64,23 @@ fn last_newline(encoding: &'static Encoding, bytes: &[u8]) -> Option<usize> {
     pairs.iter().rposition(|pair| unit(encoding, *pair) == 0x0A).map(|at| 2 * at + 2)
 }
 
-/// The position after the first newline.
-fn first_newline(encoding: &'static Encoding, bytes: &[u8]) -> Option<usize> {
+/// The position after the newline that so many others stand before.
+pub(super) fn after_newline(
+    encoding: &'static Encoding,
+    bytes: &[u8],
+    others: usize,
+) -> Option<usize> {
     if !is_utf16(encoding) {
-        return memchr(b'\n', bytes).map(|at| at + 1);
+        return memchr_iter(b'\n', bytes).nth(others).map(|at| at + 1);
     }
     let (pairs, _) = bytes.as_chunks::<2>();
-    pairs.iter().position(|pair| unit(encoding, *pair) == 0x0A).map(|at| 2 * at + 2)
+    let is_newline = |(_, pair): &(usize, &[u8; 2])| unit(encoding, **pair) == 0x0A;
+    pairs.iter().enumerate().filter(is_newline).nth(others).map(|(at, _)| 2 * at + 2)
 }
 
 fn partial_at_end(encoding: &'static Encoding, bytes: &[u8]) -> usize {
     if encoding == UTF_8 {
-        return utf8_partial_at_end(bytes);
+        return incomplete_utf8_at_end(bytes);
     }
     if is_utf16(encoding) {
         let (pairs, rest) = bytes.as_chunks::<2>();

@@ -109,28 +109,35 @@ impl Row {
 
 /// Appends the characters, with the invisible ones spelled out as `\u{202e}`.
 fn spell(cells: &[char], shown: &mut String) {
+    // Only what is shown as itself counts as standing before something.
     let mut before = None;
-    for &c in cells {
-        if is_invisible(c) && !is_part_of_a_word_or_emoji(before, c) {
-            let _ = write!(shown, "\\u{{{:x}}}", u32::from(c));
-        } else {
+    for (at, &c) in cells.iter().enumerate() {
+        if !is_invisible(c) || is_part_of_a_word_or_emoji(before, c, cells.get(at + 1)) {
             shown.push(c);
+            before = Some(c);
+        } else {
+            let _ = write!(shown, "\\u{{{:x}}}", u32::from(c));
+            before = None;
         }
-        before = Some(c);
     }
 }
 
-/// Joiners and emoji selectors belong to honest text, after a visible character that is not ASCII:
-/// Persian words, the warning sign in colour, families of emoji. Everywhere else they only hide.
-fn is_part_of_a_word_or_emoji(before: Option<char>, c: char) -> bool {
+/// Joiners and emoji selectors belong to honest text after a visible character that is not ASCII:
+/// Persian words, the warning sign in colour, families of emoji. So does a joiner after a selector,
+/// as in the rainbow flag, and a selector between the sign and the frame of a keycap. Everywhere
+/// else they only hide.
+fn is_part_of_a_word_or_emoji(before: Option<char>, c: char, after: Option<&char>) -> bool {
     const SELECTORS: [char; 2] = ['\u{fe0e}', '\u{fe0f}'];
     const JOINERS: [char; 2] = ['\u{200c}', '\u{200d}'];
-    let Some(before) = before.filter(|before| !before.is_ascii()) else { return false };
-    match c {
-        _ if SELECTORS.contains(&c) => !is_invisible(before),
-        _ if JOINERS.contains(&c) => !is_invisible(before),
-        _ => false,
+    const KEYCAP_FRAME: char = '\u{20e3}';
+    let Some(before) = before else { return false };
+    let follows_visible = !before.is_ascii() && !is_invisible(before);
+    if SELECTORS.contains(&c) {
+        let is_keycap =
+            matches!(before, '0'..='9' | '#' | '*') && after.is_some_and(|c| *c == KEYCAP_FRAME);
+        return follows_visible || is_keycap;
     }
+    JOINERS.contains(&c) && (follows_visible || SELECTORS.contains(&before))
 }
 
 /// Characters that take no room: Unicode's default-ignorable ones, the separators of lines and
@@ -347,8 +354,18 @@ mod tests {
         assert_eq!(harmless("hi\u{e0041}\u{e0042}"), "hi\\u{e0041}\\u{e0042}");
         assert_eq!(harmless("x\u{fe0f}y\u{200d}"), "x\\u{fe0f}y\\u{200d}");
         assert_eq!(harmless("⚠\u{fe0f}\u{fe0f}"), "⚠\u{fe0f}\\u{fe0f}");
-        for honest in ["⚠\u{fe0f} careful", "می\u{200c}خواهم", "👩\u{200d}🔬", "naïve\tcafé\n日本"]
-        {
+        assert_eq!(harmless("1\u{fe0f}2 x\u{fe0f}\u{20e3}"), "1\\u{fe0f}2 x\\u{fe0f}\u{20e3}");
+        assert_eq!(harmless("x\u{fe0f}\u{200d}y"), "x\\u{fe0f}\\u{200d}y");
+        assert_eq!(harmless("🏳\u{fe0f}\u{200d}\u{200d}"), "🏳\u{fe0f}\u{200d}\\u{200d}");
+        for honest in [
+            "⚠\u{fe0f} careful",
+            "می\u{200c}خواهم",
+            "👩\u{200d}🔬",
+            "🏳\u{fe0f}\u{200d}🌈",
+            "👩🏽\u{200d}❤\u{fe0f}\u{200d}💋\u{200d}👨",
+            "1\u{fe0f}\u{20e3} #\u{fe0f}\u{20e3}",
+            "naïve\tcafé\n日本",
+        ] {
             assert_eq!(harmless(honest), honest);
         }
     }

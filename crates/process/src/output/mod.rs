@@ -1,9 +1,9 @@
 //! What a command prints: bounded in memory, complete on disk, readable for a person and a model.
 //!
 //! Bytes go in at [`OutputCapture`] and, when there is more of them than memory may hold, into
-//! [`Spill`]. When the command has ended they come out as [`RawOutput`], from that as the text of a
-//! result, and from that in the form that [`ModelFormat`] gives a model. Nothing here starts, waits
-//! for or ends a process.
+//! [`Spill`]. When the command has ended they come out as [`RawOutput`], which makes the text of a
+//! result and, with [`ModelFormat`], the form that a model is given. Nothing here starts, waits for
+//! or ends a process.
 
 mod borders;
 mod capture;
@@ -12,9 +12,11 @@ mod harmless;
 mod head_tail;
 mod model;
 mod raw;
+mod sections;
 mod spill;
 mod text;
 
+pub use borders::incomplete_utf8_at_end;
 pub use capture::OutputCapture;
 pub use harmless::harmless;
 pub use head_tail::HeadTailBuffer;

@@ -1,13 +1,14 @@
 //! The form in which a model is given the output of a command.
 //!
 //! The bare text where there is nothing else to say; otherwise a short header and as much of the
-//! beginning and the end as the budget holds, around one line that says what is missing. The numbers
-//! in that line are exact: they come from where the text was cut, and a gap that the capture left is
-//! found by its line number, never by searching text that a program could have printed.
+//! beginning and the end as the budget holds, around one line that says what is missing. It is made
+//! from what the capture kept, not from text that a program could have made look like ours.
 
-use super::gap::Gap;
+use super::gap::{Gap, around};
 use super::harmless::{fitting_end, fitting_start, harmless};
-use sandgate_protocol::{ExecToolCallOutput, StreamOutput};
+use super::raw::RawStream;
+use super::sections::Sections;
+use sandgate_protocol::ExecToolCallOutput;
 use std::fmt::Write as _;
 use std::time::Duration;
 
@@ -44,41 +45,24 @@ impl ModelFormat {
         self.max_tokens.max(Self::MIN_TOKENS).saturating_mul(Self::BYTES_PER_TOKEN)
     }
 
-    /// The aggregated output as a model gets it.
-    pub fn format(&self, output: &ExecToolCallOutput) -> String {
-        let stream = &output.aggregated_output;
-        let source = Source::of(stream);
+    /// The output of a command as a model gets it. `aggregated` is what was kept of both its streams,
+    /// and `output` says everything else.
+    pub fn format(&self, output: &ExecToolCallOutput, aggregated: &RawStream) -> String {
+        let sections = aggregated.sections();
         let header = header(output);
-        let notable = output.exit_code != 0 || !notices(output).is_empty();
-        if source.gap.is_none() {
-            let text = harmless(source.head);
-            if !notable && text.len() <= self.max_bytes() {
-                return text.into_owned();
-            }
-            if header.len() + text.len() <= self.max_bytes() {
-                return header + &text;
-            }
+        let is_plain_success = output.exit_code == 0 && notices(output).is_empty();
+        let above = if is_plain_success { "" } else { &header };
+        let text = sections.head.text.as_str();
+        if sections.gap.is_none() && fits(text, self.max_bytes().saturating_sub(above.len())) {
+            return above.to_owned() + &harmless(text);
         }
-        let spill = stream.spill.as_deref().filter(|id| id.len() <= MAX_ID_BYTES);
+        let spill = output.aggregated_output.spill.as_ref();
         // Two newlines: one that ends a line cut short, one that ends the gap line.
-        let frame = header.len() + source.widest_gap().line(spill).len() + 2;
-        let cut = source.cut(self.max_bytes().saturating_sub(frame));
-
-        let mut formatted = header;
-        let head = harmless(cut.head);
-        formatted.push_str(&head);
-        if !head.is_empty() && !head.ends_with('\n') {
-            formatted.push('\n');
-        }
-        formatted.push_str(&cut.gap.line(spill));
-        formatted.push('\n');
-        formatted.push_str(&harmless(cut.tail));
-        formatted
+        let frame = header.len() + sections.widest_gap().line(spill).len() + 2;
+        let cut = Cut::of(sections, self.max_bytes().saturating_sub(frame));
+        header + &around(&harmless(cut.head), &cut.gap.line(spill), &harmless(cut.tail))
     }
 }
-
-/// Ids are ours and short; a longer one would eat the room that output needs.
-const MAX_ID_BYTES: usize = 64;
 
 /// The lines above the output, down to the one that introduces it.
 fn header(output: &ExecToolCallOutput) -> String {
@@ -153,74 +137,36 @@ fn signal_name(signal: i32) -> Option<&'static str> {
     SIGNAL_NAMES.iter().find(|(number, _)| *number == signal).map(|(_, name)| *name)
 }
 
-/// The text of a stream, taken apart at the gap that its capture left, if it left one.
-struct Source<'o> {
-    /// Everything before the gap, or everything.
-    head: &'o str,
-    gap: Option<Gap>,
-    /// Everything after the gap.
-    tail: &'o str,
-    /// The newline at the end of `head` is not the program's: it only sets off the gap line.
-    ends_in_added_newline: bool,
-}
-
-/// What is shown of a source, and what is not.
+/// What is shown of an output, and what is not.
 struct Cut<'o> {
     head: &'o str,
     gap: Gap,
     tail: &'o str,
 }
 
-impl<'o> Source<'o> {
-    fn of(stream: &'o StreamOutput) -> Self {
-        let text = stream.text.as_str();
-        let Some(lines) = stream.truncated_after_lines.filter(|_| stream.omitted_bytes > 0) else {
-            return Self { head: text, gap: None, tail: "", ends_in_added_newline: false };
-        };
-        let head_end = text.split_inclusive('\n').take(lines as usize).map(str::len).sum();
-        let (head, rest) = text.split_at(head_end);
-        let (gap_line, tail) = rest.split_once('\n').unwrap_or((rest, ""));
-        match Gap::parse(gap_line).filter(|gap| gap.bytes == stream.omitted_bytes) {
-            Some(gap) => {
-                // Where the text is as long as the bytes it came from, one more was added by us.
-                let kept = (head.len() + tail.len()) as u64;
-                let written = stream.total_bytes.saturating_sub(stream.omitted_bytes);
-                let ends_in_added_newline = head.ends_with('\n') && kept == written + 1;
-                Self { head, gap: Some(gap), tail, ends_in_added_newline }
-            }
-            // Not made by our capture: all of the text is the program's, and its gap has no count
-            // of lines.
-            None => {
-                let gap = Gap { lines: 0, bytes: stream.omitted_bytes };
-                Self { head, gap: Some(gap), tail: rest, ends_in_added_newline: false }
-            }
-        }
-    }
-
-    /// The gap if nothing were shown: no other has more digits.
-    fn widest_gap(&self) -> Gap {
-        let everything = Gap::of(self.head).and(Gap::of(self.tail));
-        self.gap.map_or(everything, |gap| gap.and(everything))
-    }
-
+impl<'o> Cut<'o> {
     /// Chooses what is shown so that, made harmless, it takes at most `budget` bytes.
-    fn cut(&self, budget: usize) -> Cut<'o> {
-        let Some(gap) = self.gap else { return self.cut_in_the_middle(budget) };
-        let tail_bytes = harmless(self.tail).len();
-        let head_budget = budget.saturating_sub(tail_bytes).max(budget / 2);
-        let (head, head_cut) = self.head.split_at(whole_lines_from_start(self.head, head_budget));
-        let tail_budget = budget - harmless(head).len();
-        let (tail_cut, tail) = self.tail.split_at(whole_lines_to_end(self.tail, tail_budget));
-        let added = u64::from(self.ends_in_added_newline && !head_cut.is_empty());
-        let cut = gap.and(Gap::of(head_cut)).and(Gap::of(tail_cut));
-        Cut { head, gap: Gap { lines: cut.lines - added, bytes: cut.bytes - added }, tail }
+    fn of(sections: &'o Sections, budget: usize) -> Self {
+        let Sections { head, gap, tail, .. } = sections;
+        let Some(gap) = gap else {
+            let (shown, rest) = head.text.split_at(whole_lines_from_start(&head.text, budget / 2));
+            let left_out = whole_lines_to_end(rest, budget - harmless(shown).len());
+            let gap = head.gap(shown.len()..shown.len() + left_out);
+            return Self { head: shown, gap, tail: &rest[left_out..] };
+        };
+        // What one side does not need of its half is the other's.
+        let half = &tail.text[whole_lines_to_end(&tail.text, budget / 2)..];
+        let head_end = whole_lines_from_start(&head.text, budget - harmless(half).len());
+        let shown = &head.text[..head_end];
+        let tail_start = whole_lines_to_end(&tail.text, budget - harmless(shown).len());
+        let left_out = head.gap(head_end..head.text.len()).and(tail.gap(0..tail_start));
+        Self { head: shown, gap: gap.and(left_out), tail: &tail.text[tail_start..] }
     }
+}
 
-    fn cut_in_the_middle(&self, budget: usize) -> Cut<'o> {
-        let (head, rest) = self.head.split_at(whole_lines_from_start(self.head, budget / 2));
-        let (cut, tail) = rest.split_at(whole_lines_to_end(rest, budget - harmless(head).len()));
-        Cut { head, gap: Gap::of(cut), tail }
-    }
+/// Whether all of the text fits, made harmless. Of a long one only as much is looked at as it takes.
+fn fits(text: &str, budget: usize) -> bool {
+    whole_lines_from_start(text, budget) == text.len()
 }
 
 /// How much from the start of the text fits: whole lines, unless a long line would leave more than

@@ -7,27 +7,47 @@
 
 use super::head_tail::HeadTailBuffer;
 use bytes::{Bytes, BytesMut};
+use sandgate_protocol::Spilled;
+use std::fmt;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 /// Where output is spilled to, and how much of it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone)]
 pub struct SpillPolicy {
-    /// An existing directory that belongs to the session and to nobody else.
-    pub dir: PathBuf,
+    directory: Arc<DirectoryMaker>,
     /// The size that the file of one command may reach.
     pub limit_bytes: u64,
 }
+
+/// Makes a directory that belongs to the session and to nobody else, or finds it made.
+type DirectoryMaker = dyn Fn() -> io::Result<PathBuf> + Send + Sync;
 
 impl SpillPolicy {
     /// The size limit unless somebody says otherwise.
     pub const LIMIT_BYTES: u64 = 256 * 1024 * 1024;
 
-    /// Spills to `dir`, up to the default limit.
+    /// Spills to an existing directory, up to the default limit.
     pub fn new(dir: impl Into<PathBuf>) -> Self {
-        Self { dir: dir.into(), limit_bytes: Self::LIMIT_BYTES }
+        let dir = dir.into();
+        Self::made_by(move || Ok(dir.clone()))
+    }
+
+    /// Spills to a directory that is asked for when the first output needs it, up to the default
+    /// limit. The asking is done on a thread for blocking work.
+    pub fn made_by(directory: impl Fn() -> io::Result<PathBuf> + Send + Sync + 'static) -> Self {
+        Self { directory: Arc::new(directory), limit_bytes: Self::LIMIT_BYTES }
+    }
+}
+
+impl fmt::Debug for SpillPolicy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SpillPolicy")
+            .field("limit_bytes", &self.limit_bytes)
+            .finish_non_exhaustive()
     }
 }
 
@@ -53,6 +73,18 @@ pub struct SpillReport {
     pub dropped_bytes: u64,
     /// What went wrong with the disk, if something did.
     pub error: Option<String>,
+}
+
+impl SpillReport {
+    /// What a result says of it.
+    pub fn spilled(&self) -> Spilled {
+        Spilled {
+            id: self.id.clone(),
+            bytes: self.written_bytes,
+            complete: self.dropped_bytes == 0,
+            error: self.error.clone(),
+        }
+    }
 }
 
 impl Spill {
@@ -81,7 +113,7 @@ impl Spill {
     pub async fn write(&mut self, bytes: &[u8]) {
         let Self { policy, seen_bytes, accepted_bytes, writer } = self;
         *seen_bytes += bytes.len() as u64;
-        let writer = writer.get_or_insert_with(|| Writer::start(policy.dir.clone()));
+        let writer = writer.get_or_insert_with(|| Writer::start(Arc::clone(&policy.directory)));
         let room = policy.limit_bytes - *accepted_bytes;
         let accepted = usize::try_from(room).map_or(bytes.len(), |room| room.min(bytes.len()));
         *accepted_bytes += accepted as u64;
@@ -128,9 +160,9 @@ struct Written {
 }
 
 impl Writer {
-    fn start(dir: PathBuf) -> Self {
+    fn start(directory: Arc<DirectoryMaker>) -> Self {
         let (blocks, queue) = mpsc::channel(QUEUED_BLOCKS);
-        let task = tokio::task::spawn_blocking(move || write_file(&dir, queue));
+        let task = tokio::task::spawn_blocking(move || write_file(directory, queue));
         Self { blocks: Some(blocks), block: BytesMut::new(), task: Some(task) }
     }
 
@@ -181,9 +213,9 @@ impl Drop for Writer {
 }
 
 /// The thread that writes: makes the file, then empties the queue into it until the queue closes.
-fn write_file(dir: &Path, mut queue: mpsc::Receiver<Bytes>) -> Written {
+fn write_file(directory: Arc<DirectoryMaker>, mut queue: mpsc::Receiver<Bytes>) -> Written {
     let mut written = Written::default();
-    match create_file(dir) {
+    match create_file(directory) {
         Ok((mut file, path)) => {
             if let Err(error) = write_queue(&mut file, &mut queue, &mut written.bytes) {
                 let path = path.display();
@@ -191,18 +223,17 @@ fn write_file(dir: &Path, mut queue: mpsc::Receiver<Bytes>) -> Written {
             }
             written.path = Some(path);
         }
-        Err(error) => {
-            let dir = dir.display();
-            written.error =
-                Some(format!("cannot make a file for the full output in {dir}: {error}"));
-        }
+        Err(error) => written.error = Some(format!("cannot keep the full output: {error}")),
     }
     written
 }
 
 /// A new file with a name that cannot be guessed. It is never an existing one nor behind a link, and
 /// only its owner can open it.
-fn create_file(dir: &Path) -> io::Result<(std::fs::File, PathBuf)> {
+fn create_file(directory: Arc<DirectoryMaker>) -> io::Result<(std::fs::File, PathBuf)> {
+    let dir = directory()?;
+    // Whoever made the directory may wait for this to be let go before removing it.
+    drop(directory);
     let mut builder = tempfile::Builder::new();
     builder.prefix("output-").rand_bytes(22);
     #[cfg(unix)]
@@ -210,7 +241,7 @@ fn create_file(dir: &Path) -> io::Result<(std::fs::File, PathBuf)> {
         use std::os::unix::fs::PermissionsExt as _;
         builder.permissions(std::fs::Permissions::from_mode(0o600));
     }
-    builder.tempfile_in(dir)?.keep().map_err(|error| error.error)
+    builder.tempfile_in(&dir)?.keep().map_err(|error| error.error)
 }
 
 /// Counts every byte that the system took, so that the count holds even where a write broke off.

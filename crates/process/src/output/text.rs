@@ -21,7 +21,7 @@ pub struct Decoded {
 /// Reads bytes of unknown encoding as text.
 pub fn decode(bytes: &[u8]) -> Decoded {
     let encoding = detect(bytes);
-    let (text, had_errors) = decode_as(encoding, without_mark(encoding, bytes));
+    let (text, had_errors) = decode_as(encoding, &bytes[mark_length(encoding, bytes)..]);
     Decoded { text, encoding: encoding.name(), had_errors }
 }
 
@@ -35,8 +35,8 @@ pub(super) fn detect(bytes: &[u8]) -> &'static Encoding {
     if has_zeros && let Some(encoding) = detect_utf16(bytes) {
         return encoding;
     }
-    let census = Census::of(bytes);
-    if has_zeros || census.is_utf8() || is_binary(bytes) {
+    let is_utf8 = || std::str::from_utf8(bytes).is_ok() || Census::of(bytes).is_utf8();
+    if has_zeros || is_utf8() || is_binary(bytes) {
         return UTF_8;
     }
     guess_legacy(bytes)
@@ -44,21 +44,60 @@ pub(super) fn detect(bytes: &[u8]) -> &'static Encoding {
 
 /// Reads bytes as text of a known encoding; a byte order mark in them is a character like any other.
 pub(super) fn decode_as(encoding: &'static Encoding, bytes: &[u8]) -> (String, bool) {
-    if encoding == UTF_8
-        && let Ok(text) = std::str::from_utf8(bytes)
-    {
-        return (text.to_owned(), false);
+    if encoding != UTF_8 {
+        let (text, had_errors) = encoding.decode_without_bom_handling(bytes);
+        return (text.into_owned(), had_errors);
     }
-    let (text, had_errors) = encoding.decode_without_bom_handling(bytes);
-    (text.into_owned(), had_errors)
+    match std::str::from_utf8(bytes) {
+        Ok(text) => (text.to_owned(), false),
+        // Twice as fast as the other decoder where much is unreadable, and of one mind with it.
+        Err(_) => (String::from_utf8_lossy(bytes).into_owned(), true),
+    }
 }
 
-/// The bytes after the byte order mark, if there is one of that encoding.
-pub(super) fn without_mark<'b>(encoding: &'static Encoding, bytes: &'b [u8]) -> &'b [u8] {
-    match Encoding::for_bom(bytes) {
-        Some((marked, length)) if marked == encoding => &bytes[length..],
-        _ => bytes,
+/// The length of the byte order mark, if there is one of that encoding.
+pub(super) fn mark_length(encoding: &'static Encoding, bytes: &[u8]) -> usize {
+    let mark = Encoding::for_bom(bytes).filter(|(marked, _)| *marked == encoding);
+    mark.map_or(0, |(_, length)| length)
+}
+
+/// How many of the bytes the first `text_bytes` of their text were read from.
+pub(super) fn source_length(encoding: &'static Encoding, bytes: &[u8], text_bytes: usize) -> usize {
+    /// No byte becomes more than three of text, and no more than three wait for those after them. So
+    /// a step of an eighth of the way never goes too far, except by one byte at its very end.
+    const SHARE: usize = 8;
+    const LONGEST_STEP: usize = 1024;
+    if encoding == UTF_8 {
+        return utf8_source_length(bytes, text_bytes);
     }
+    let mut decoder = encoding.new_decoder_without_bom_handling();
+    let mut text = [0; 4 * LONGEST_STEP];
+    let (mut read, mut written) = (0, 0);
+    while written < text_bytes && read < bytes.len() {
+        let step = ((text_bytes - written) / SHARE).clamp(1, LONGEST_STEP).min(bytes.len() - read);
+        let (_, _, more, _) = decoder.decode_to_utf8(&bytes[read..read + step], &mut text, false);
+        written += more;
+        if written > text_bytes {
+            // This byte ended something unreadable and is a character of its own.
+            break;
+        }
+        read += step;
+    }
+    read
+}
+
+/// The same for UTF-8, where something unreadable may be followed by the start of a character.
+fn utf8_source_length(bytes: &[u8], text_bytes: usize) -> usize {
+    let (mut read, mut left) = (0, text_bytes);
+    for chunk in bytes.utf8_chunks() {
+        let valid = chunk.valid().len();
+        if left <= valid {
+            return read + left;
+        }
+        read += valid + chunk.invalid().len();
+        left = (left - valid).saturating_sub(char::REPLACEMENT_CHARACTER.len_utf8());
+    }
+    read
 }
 
 /// How much of the bytes, multi-byte sequences only, is UTF-8 and how much is not.
@@ -68,9 +107,15 @@ struct Census {
 }
 
 impl Census {
+    /// So many decide; to count on would only take time.
+    const ENOUGH: usize = 10_000;
+
     fn of(bytes: &[u8]) -> Self {
         let mut census = Self { good: 0, bad: 0 };
         for chunk in bytes.utf8_chunks() {
+            if census.good + census.bad > Self::ENOUGH {
+                break;
+            }
             // In valid text the bytes that start a character but are not ASCII start a long one.
             census.good += chunk.valid().bytes().filter(|byte| *byte >= 0xC0).count();
             census.bad += usize::from(!chunk.invalid().is_empty());

@@ -31,8 +31,7 @@ impl Nursery {
     pub(crate) async fn launch(&self, launch: Launch<'_>) -> Result<Launched, LaunchError> {
         let set_up = |e: io::Error| LaunchError::new(Stage::SetUp, e);
         let env = launch.env;
-        // The system reports a missing directory and a missing program alike.
-        std::fs::read_dir(env.cwd()).map_err(|e| LaunchError::new(Stage::Chdir, e))?;
+        super::check_directory(env.cwd())?;
         let Ends { stdin, stdout, stderr, terminal, theirs } =
             Ends::connect(launch.stdio).map_err(set_up)?;
         let [their_stdin, their_stdout, their_stderr] = theirs.map(stdio);
@@ -53,13 +52,22 @@ impl Nursery {
         };
         // SAFETY: the closure only makes kernel calls, which are safe after a fork.
         unsafe { command.pre_exec(prepare) };
-        let child = command.spawn().map_err(|e| LaunchError::new(Stage::Exec, e))?;
+        let child = command.spawn().map_err(|e| LaunchError::new(stage_of(&e), e))?;
         drop(command);
         let pid = child.id().and_then(|pid| Pid::from_raw(pid.cast_signed()));
         let pid = pid.ok_or_else(|| set_up(io::Error::other("the process has no id")))?;
-        let group = Arc::new(Group { pid, signalled: AtomicBool::new(true) });
+        let group = Arc::new(Group { pid, ours: AtomicBool::new(true) });
         let job = Job { child, group };
         Ok(Launched { job, stdin, stdout: Some(stdout), stderr, terminal })
+    }
+}
+
+/// The step that failed, as far as the error tells.
+fn stage_of(error: &io::Error) -> Stage {
+    match error.raw_os_error() {
+        Some(libc::EAGAIN) => Stage::Fork,
+        Some(libc::EMFILE | libc::ENFILE | libc::ENOMEM) => Stage::SetUp,
+        _ => Stage::Exec,
     }
 }
 
@@ -74,12 +82,12 @@ fn stdio(end: End) -> Stdio {
 /// A process group that may be signalled only while it is certainly ours.
 struct Group {
     pid: Pid,
-    signalled: AtomicBool,
+    ours: AtomicBool,
 }
 
 impl Group {
     fn signal(&self, signal: Signal) {
-        if self.signalled.load(Ordering::SeqCst) {
+        if self.ours.load(Ordering::SeqCst) {
             let _ = rustix::process::kill_process_group(self.pid, signal);
         }
     }
@@ -89,7 +97,7 @@ impl Group {
     }
 
     fn release(&self) {
-        self.signalled.store(false, Ordering::SeqCst);
+        self.ours.store(false, Ordering::SeqCst);
     }
 }
 
@@ -119,17 +127,20 @@ impl Job {
         Remote(Arc::clone(&self.group))
     }
 
-    pub(crate) async fn ended(&mut self) -> io::Result<Ended> {
-        let status = self.child.wait().await?;
-        let exit = match (status.code(), status.signal()) {
-            (Some(code), _) => Exit::Code(code),
-            (None, signal) => Exit::Signal(signal.unwrap_or(9)),
+    pub(crate) async fn ended(&mut self) -> Ended {
+        let exit = match self.child.wait().await {
+            Ok(status) => match (status.code(), status.signal()) {
+                (Some(code), _) => Exit::Code(code),
+                (None, Some(signal)) => Exit::Signal(signal),
+                (None, None) => Exit::KILLED,
+            },
+            Err(_) => Exit::KILLED,
         };
         let stragglers = self.group.exists();
         if !stragglers {
             self.group.release();
         }
-        Ok(Ended { exit, stragglers })
+        Ended { exit, stragglers }
     }
 
     pub(crate) fn signal(&self, signal: i32) {

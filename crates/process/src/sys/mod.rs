@@ -8,7 +8,7 @@
 #[cfg(target_os = "linux")]
 mod linux;
 #[cfg(target_os = "linux")]
-pub(crate) use linux::{Job, Nursery, Remote};
+pub(crate) use linux::{Job, Nursery, Remote, in_place};
 
 #[cfg(all(unix, not(target_os = "linux")))]
 mod macos;
@@ -83,6 +83,10 @@ pub(crate) enum Stage {
     Chdir = 4,
     /// Executing the program.
     Exec = 5,
+    /// Finding a place among the jobs that are running.
+    Full = 6,
+    /// Entering the cage.
+    Cage = 7,
 }
 
 impl Stage {
@@ -93,8 +97,20 @@ impl Stage {
             3 => Self::Terminal,
             4 => Self::Chdir,
             5 => Self::Exec,
+            6 => Self::Full,
+            7 => Self::Cage,
             _ => Self::SetUp,
         }
+    }
+}
+
+/// Asks for the working directory before a system that reports a missing one and a missing program
+/// alike does.
+#[cfg(not(target_os = "linux"))]
+fn check_directory(cwd: &std::path::Path) -> Result<(), LaunchError> {
+    match std::fs::metadata(cwd.join(".")) {
+        Ok(_) => Ok(()),
+        Err(e) => Err(LaunchError::new(Stage::Chdir, e)),
     }
 }
 

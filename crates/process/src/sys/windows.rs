@@ -30,8 +30,7 @@ impl Nursery {
             return Err(LaunchError::new(Stage::Terminal, source));
         };
         let env = launch.env;
-        // The system reports a missing directory and a missing program alike.
-        std::fs::read_dir(env.cwd()).map_err(|e| LaunchError::new(Stage::Chdir, e))?;
+        super::check_directory(env.cwd())?;
         let mut command = Command::new(env.program());
         command.args(env.argv().skip(1)).env_clear().envs(env.env()).current_dir(env.cwd());
         command.stdin(match stdin {
@@ -78,9 +77,9 @@ impl Job {
     }
 
     /// Waits for the command itself, not for the rest of its job.
-    pub(crate) async fn ended(&mut self) -> io::Result<Ended> {
-        let status = self.child.inner_mut().wait().await?;
-        Ok(Ended { exit: Exit::Code(status.code().unwrap_or(-1)), stragglers: true })
+    pub(crate) async fn ended(&mut self) -> Ended {
+        let code = self.child.inner_mut().wait().await.ok().and_then(|status| status.code());
+        Ended { exit: code.map_or(Exit::KILLED, Exit::Code), stragglers: true }
     }
 
     /// An interrupt cannot be sent to one job only, so it ends it.

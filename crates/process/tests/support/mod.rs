@@ -32,7 +32,9 @@ pub(crate) fn program(command: &[&str]) -> ExecParams {
 
 /// A command that may run.
 pub(crate) fn granted(params: ExecParams) -> ExecEnv {
-    SandboxManager::new().transform(Grant::unconfined_by_person(params))
+    SandboxManager::new()
+        .transform(Grant::unconfined_by_person(params))
+        .expect("nothing to confine")
 }
 
 /// Runs a command with nothing special about it.
@@ -48,6 +50,26 @@ pub(crate) async fn run_with(
 ) -> Result<Executed, SpawnError> {
     let spawner = Spawner::start().expect("start a spawner");
     execute(&spawner, &granted(params), options, stop, &mut Nowhere).await
+}
+
+/// Runs a command with a time limit of an hour, which is over as soon as `ready` is true.
+pub(crate) async fn run_out_of_time(
+    mut params: ExecParams,
+    what: &str,
+    ready: impl FnMut() -> bool,
+) -> Executed {
+    const LIMIT: Duration = Duration::from_secs(3600);
+    params.expiration = ExecExpiration::Timeout(LIMIT);
+    let stop = Stop::default();
+    let call = run_with(params, ExecuteOptions::default(), &stop);
+    let clock = async {
+        eventually_async(what, ready).await;
+        tokio::time::pause();
+        tokio::time::advance(LIMIT).await;
+        tokio::time::resume();
+    };
+    let (done, ()) = tokio::join!(call, clock);
+    done.unwrap()
 }
 
 /// Output that nobody looks at while it comes.

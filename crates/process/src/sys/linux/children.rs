@@ -4,16 +4,17 @@
 //! process has waited for them. That is enough, because a subreaper inherits the children of every
 //! child that ends.
 
-use rustix::fd::{AsFd, OwnedFd};
-use rustix::fs::{Mode, OFlags, RawDir, open, openat};
+use rustix::fd::AsFd;
+use rustix::fs::{CWD, Mode, OFlags, openat, readlinkat_raw};
 use rustix::io::Errno;
-use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, kill_process, wait};
-use std::ffi::CStr;
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, WaitOptions, WaitStatus};
+use rustix::process::{kill_process, wait, waitid};
 use std::mem::MaybeUninit;
 
-/// Waits for whatever child has ended, without blocking.
+/// Waits for whatever child has ended or was stopped, without blocking.
 pub(super) fn reap() -> Reaped {
-    match rustix::io::retry_on_intr(|| wait(WaitOptions::NOHANG)) {
+    match rustix::io::retry_on_intr(|| wait(WaitOptions::NOHANG | WaitOptions::UNTRACED)) {
+        Ok(Some((pid, status))) if status.stopped() => Reaped::Stopped(pid),
         Ok(Some((pid, status))) => Reaped::One(pid, status),
         Ok(None) => Reaped::NoneYet,
         Err(_) => Reaped::NoChildren,
@@ -24,6 +25,8 @@ pub(super) fn reap() -> Reaped {
 pub(super) enum Reaped {
     /// This child ended.
     One(Pid, WaitStatus),
+    /// This child was stopped.
+    Stopped(Pid),
     /// There are children, and none of them has ended.
     NoneYet,
     /// There are no children at all.
@@ -52,46 +55,35 @@ pub(super) fn kill_all(spare: impl Fn(Pid) -> bool) -> Found {
         }
     };
     if for_each_listed(&mut kill).is_err() {
-        let _ = for_each_in_proc(&mut kill);
+        for_each_probed(&mut kill);
     }
     found
 }
 
 /// Calls `f` for every direct child, by the list that the kernel keeps for each thread.
 fn for_each_listed(f: &mut impl FnMut(Pid)) -> Result<(), Errno> {
-    let list =
-        open(c"/proc/thread-self/children", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
+    // A /proc of another PID namespace would name strangers.
+    let mut link = [MaybeUninit::uninit(); 16];
+    let (name, _) = readlinkat_raw(CWD, c"/proc/self", &mut link)?;
+    if pid_of(name) != Some(rustix::process::getpid()) {
+        return Err(Errno::SRCH);
+    }
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+    let list = openat(CWD, c"/proc/thread-self/children", flags, Mode::empty())?;
     parse_pids(&list, f)
 }
 
-/// The same for a kernel that keeps no such list: looks at every process there is.
-fn for_each_in_proc(f: &mut impl FnMut(Pid)) -> Result<(), Errno> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let proc = open(c"/proc", flags, Mode::empty())?;
-    let mut space = [MaybeUninit::<u8>::uninit(); 4096];
-    let mut entries = RawDir::new(&proc, &mut space);
-    let this = rustix::process::getpid();
-    while let Some(entry) = entries.next() {
-        let entry = entry?;
-        let name = entry.file_name();
-        if let Some(pid) = pid_of(name.to_bytes())
-            && parent_of(&proc, name) == Some(this)
-        {
+/// The same where there is no such list: asks about every number there can be. Only one's own
+/// children answer.
+fn for_each_probed(f: &mut impl FnMut(Pid)) {
+    /// The most that the kernel can be configured for.
+    const LAST: i32 = 4_194_304;
+    let look = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+    for pid in (2..=LAST).filter_map(Pid::from_raw) {
+        if waitid(WaitId::Pid(pid), look).is_ok() {
             f(pid);
         }
     }
-    Ok(())
-}
-
-fn parent_of(proc: &OwnedFd, name: &CStr) -> Option<Pid> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let process = openat(proc, name, flags, Mode::empty()).ok()?;
-    let stat = openat(&process, c"stat", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).ok()?;
-    let mut buffer = [0u8; 512];
-    let n = rustix::io::read(&stat, &mut buffer).ok()?;
-    // `PID (any name) STATE PARENT …`: the name may hold parentheses and spaces.
-    let after_name = buffer.get(..n)?.rsplit(|&byte| byte == b')').next()?;
-    pid_of(after_name.split(|&byte| byte == b' ').nth(2)?)
 }
 
 fn pid_of(digits: &[u8]) -> Option<Pid> {
@@ -139,16 +131,15 @@ mod tests {
             listed.insert(pid.as_raw_nonzero().get().cast_unsigned());
         })
         .expect("read the list");
-        let mut scanned = BTreeSet::new();
-        for_each_in_proc(&mut |pid| {
-            scanned.insert(pid.as_raw_nonzero().get().cast_unsigned());
-        })
-        .expect("scan /proc");
+        let mut probed = BTreeSet::new();
+        for_each_probed(&mut |pid| {
+            probed.insert(pid.as_raw_nonzero().get().cast_unsigned());
+        });
         for child in &mut children {
             child.kill().expect("end sleep");
             child.wait().expect("wait for sleep");
         }
         assert!(ours.is_subset(&listed), "{ours:?} in {listed:?}");
-        assert!(ours.is_subset(&scanned), "{ours:?} in {scanned:?}");
+        assert!(ours.is_subset(&probed), "{ours:?} in {probed:?}");
     }
 }

@@ -10,8 +10,9 @@ use std::ffi::CStr;
 use std::ops::Range;
 use std::ptr;
 
-/// What `ps` shows for a nursery and its wardens in place of the host's command line.
-const TITLE: &[u8] = b"sandgate-guard";
+/// What `ps` shows for a nursery and its wardens in place of the host's command line. The program's
+/// name is not in it: whoever kills everything called that should not kill those who clean up.
+const TITLE: &[u8] = b"sg-guard";
 
 /// Gives back the heap and the other threads' stacks, and wipes the arguments and the environment.
 ///
@@ -26,29 +27,55 @@ pub(super) unsafe fn drop_host_memory() {
     let _ = unsafe { wipe_arguments() };
 }
 
+/// How much around this thread's stack pointer and its own variables is kept.
+const KEPT: usize = 64 * 1024;
+
 /// # Safety
 /// As for [`drop_host_memory`].
 unsafe fn drop_anonymous_pages() -> Result<(), Errno> {
     let here = 0u8;
     let stack = ptr::from_ref(&here).addr();
-    // One of the thread's own variables: all of them lie in one mapping.
     // SAFETY: only gives an address; always succeeds.
     let thread = unsafe { libc::__errno_location() }.addr();
-    let mut file_end = 0;
+    // The kernel joins neighbouring mappings, so what is needed is spared by the page and not by the
+    // mapping.
+    let mut kept = [stack, thread].map(|address| {
+        let start = address.saturating_sub(KEPT) & !(PAGE - 1);
+        start..start + 2 * KEPT + PAGE
+    });
+    kept.sort_unstable_by_key(|range| range.start);
+    let mut data_end = 0;
     for_each_line(c"/proc/self/maps", |line| {
         let Some(mapping) = Mapping::parse(line) else { return };
-        // Zero-initialised statics lie in anonymous pages right behind their file's.
-        let statics = mapping.range.start == file_end;
-        if mapping.of_file || statics {
-            file_end = mapping.range.end;
+        // Zero-initialised statics lie in anonymous pages right behind their file's data.
+        let statics = mapping.kind == Kind::Anonymous && mapping.range.start == data_end;
+        if mapping.kind == Kind::File && mapping.private_data {
+            data_end = mapping.range.end;
         }
-        let ours = mapping.range.contains(&stack) || mapping.range.contains(&thread);
-        if mapping.private_data && !mapping.of_file && !statics && !ours {
-            let start = ptr::with_exposed_provenance_mut(mapping.range.start);
-            // SAFETY: private data that the caller promised is not used again; it reads as zeros.
-            let _ = unsafe { madvise(start, mapping.range.len(), Advice::LinuxDontNeed) };
+        if mapping.private_data && mapping.kind != Kind::File && !statics {
+            let mut from = mapping.range.start;
+            for keep in &kept {
+                // SAFETY: nothing in it is used again, as the caller promised.
+                unsafe { drop_pages(from..keep.start.min(mapping.range.end)) };
+                from = from.max(keep.end);
+            }
+            // SAFETY: as above.
+            unsafe { drop_pages(from..mapping.range.end) };
         }
     })
+}
+
+/// The smallest page that any kernel has; ranges are of whole pages because mappings are.
+const PAGE: usize = 4096;
+
+/// # Safety
+/// Private data that is not used again; it reads as zeros.
+unsafe fn drop_pages(range: Range<usize>) {
+    if !range.is_empty() {
+        let start = ptr::with_exposed_provenance_mut(range.start);
+        // SAFETY: the caller's promise.
+        let _ = unsafe { madvise(start, range.len(), Advice::LinuxDontNeed) };
+    }
 }
 
 /// One line of the list of mappings.
@@ -57,7 +84,15 @@ struct Mapping {
     range: Range<usize>,
     /// Readable, writable, not executable, not shared.
     private_data: bool,
-    of_file: bool,
+    kind: Kind,
+}
+
+/// What a mapping is of.
+#[derive(Debug, PartialEq, Eq)]
+enum Kind {
+    File,
+    Heap,
+    Anonymous,
 }
 
 impl Mapping {
@@ -67,8 +102,13 @@ impl Mapping {
         let mut ends = fields.next()?.split(|&byte| byte == b'-');
         let range = hexadecimal(ends.next()?)?..hexadecimal(ends.next()?)?;
         let private_data = fields.next()? == b"rw-p";
-        let of_file = fields.nth(2)? != b"0";
-        Some(Self { range, private_data, of_file })
+        let inode = fields.nth(2)?;
+        let kind = match fields.next() {
+            _ if inode != b"0" => Kind::File,
+            Some(b"[heap]") => Kind::Heap,
+            _ => Kind::Anonymous,
+        };
+        Some(Self { range, private_data, kind })
     }
 }
 
@@ -147,10 +187,11 @@ mod tests {
     #[test]
     fn mappings_are_read_as_the_kernel_writes_them() {
         let line = b"7f00a000-7f00c000 rw-p 00000000 00:00 0                          [heap]";
-        let heap = Mapping { range: 0x7f00_a000..0x7f00_c000, private_data: true, of_file: false };
+        let heap =
+            Mapping { range: 0x7f00_a000..0x7f00_c000, private_data: true, kind: Kind::Heap };
         assert_eq!(Mapping::parse(line), Some(heap));
         let line = b"00400000-00452000 r-xp 00000000 08:02 173521      /usr/bin/dbus daemon";
-        let text = Mapping { range: 0x40_0000..0x45_2000, private_data: false, of_file: true };
+        let text = Mapping { range: 0x40_0000..0x45_2000, private_data: false, kind: Kind::File };
         assert_eq!(Mapping::parse(line), Some(text));
         assert_eq!(Mapping::parse(b"nonsense"), None);
     }

@@ -3,29 +3,45 @@
 use super::job::{First, Job};
 use super::nursery::become_nursery;
 use super::raw::{self, Forked};
-use super::wire::Request;
+use super::wire::{REQUEST_FDS, Request};
 use crate::sys::streams::{End, Ends};
 use crate::sys::{Launch, LaunchError, Launched, Stage};
-use rustix::fd::{AsFd as _, OwnedFd};
+use rustix::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketFlags, SocketType,
     sendmsg, socketpair,
 };
-use rustix::process::{Pid, WaitOptions, waitpid};
+use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 use std::io::{self, IoSlice};
 use std::mem::MaybeUninit;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 use tokio::sync::Semaphore;
 
 /// How many requests may wait for a warden at once: the kernel bounds the descriptors in flight.
 const MAX_IN_FLIGHT: usize = 16;
+
+/// How often a request that nobody took is sent again.
+const ATTEMPTS: usize = 4;
+
+/// How long a nursery may take to go.
+const DISMISSAL: Duration = Duration::from_secs(6);
 
 /// Starts jobs, by way of a nursery that it keeps alive.
 pub(crate) struct Nursery {
     line: Mutex<Arc<Line>>,
     null: OwnedFd,
     in_flight: Semaphore,
+}
+
+/// What came of sending a request.
+enum Attempt {
+    Launched(Box<Launched>),
+    /// Nobody took it; it can be sent again.
+    Lost,
+    /// Nobody took it for a long time.
+    Unmoved,
 }
 
 /// A nursery's process and the socket to it. Dropping it ends the process.
@@ -47,26 +63,28 @@ impl Nursery {
 
     /// Starts a job and waits until its program runs.
     pub(crate) async fn launch(&self, launch: Launch<'_>) -> Result<Launched, LaunchError> {
+        if launch.env.cage().is_some() {
+            // Never run without it what was granted only with it.
+            let why = "confined commands cannot be captured yet; run them in the terminal";
+            let source = io::Error::new(io::ErrorKind::Unsupported, why);
+            return Err(LaunchError::new(Stage::Cage, source));
+        }
         // The semaphore is never closed.
         let _in_flight = self.in_flight.acquire().await;
-        for attempt in 0..2 {
+        for _ in 0..ATTEMPTS {
             let line = Arc::clone(&self.line.lock().unwrap_or_else(PoisonError::into_inner));
             match self.try_launch(&line, &launch).await? {
-                Some(launched) => return Ok(launched),
-                None if attempt == 0 => self.replace(&line).map_err(set_up)?,
-                None => break,
+                Attempt::Launched(launched) => return Ok(*launched),
+                Attempt::Lost if line.is_there() => {}
+                Attempt::Lost | Attempt::Unmoved => self.replace(&line).map_err(set_up)?,
             }
         }
-        Err(set_up(io::Error::other("the process that starts commands was killed twice")))
+        let why = "the processes that start commands are being killed";
+        Err(set_up(io::Error::other(why)))
     }
 
-    /// `None` when the nursery is gone.
-    async fn try_launch(
-        &self,
-        line: &Line,
-        launch: &Launch<'_>,
-    ) -> Result<Option<Launched>, LaunchError> {
-        let (mut request, strings) = Request::write(launch.env).map_err(set_up)?;
+    async fn try_launch(&self, line: &Line, launch: &Launch<'_>) -> Result<Attempt, LaunchError> {
+        let (mut request, strings) = Request::describe(launch.env).map_err(set_up)?;
         let (control, theirs) = packet_pair().map_err(set_up)?;
         let ends = Ends::connect(launch.stdio).map_err(set_up)?;
         request.terminal = u32::from(ends.terminal.is_some());
@@ -75,21 +93,22 @@ impl Nursery {
             End::HostStdin => rustix::stdio::stdin(),
             End::Owned(fd) => fd.as_fd(),
         });
-        let fds = [strings.as_fd(), theirs.as_fd(), stdin, stdout, stderr];
+        let fds = [theirs.as_fd(), stdin, stdout, stderr];
         if !line.send(request, &fds).map_err(set_up)? {
-            return Ok(None);
+            return Ok(Attempt::Lost);
         }
         // Our copies must go now, or the pipes would never end and the warden's end never be missed.
-        drop((ends.theirs, theirs, strings));
-        match Job::started(control).await? {
-            First::NobodyThere => Ok(None),
-            First::Running(job) => Ok(Some(Launched {
+        drop((ends.theirs, theirs));
+        match Job::started(control, &strings).await? {
+            First::Lost => Ok(Attempt::Lost),
+            First::Unmoved => Ok(Attempt::Unmoved),
+            First::Running(job) => Ok(Attempt::Launched(Box::new(Launched {
                 job,
                 stdin: ends.stdin,
                 stdout: Some(ends.stdout),
                 stderr: ends.stderr,
                 terminal: ends.terminal,
-            })),
+            }))),
         }
     }
 
@@ -97,6 +116,8 @@ impl Nursery {
     fn replace(&self, gone: &Arc<Line>) -> io::Result<()> {
         let mut line = self.line.lock().unwrap_or_else(PoisonError::into_inner);
         if Arc::ptr_eq(&line, gone) {
+            // If it is there after all, it does not move.
+            let _ = kill_process(gone.pid, Signal::KILL);
             *line = Arc::new(Line::open()?);
         }
         Ok(())
@@ -118,10 +139,15 @@ impl Line {
         }
     }
 
+    /// Whether the nursery's process has not ended.
+    fn is_there(&self) -> bool {
+        matches!(waitpid(Some(self.pid), WaitOptions::NOHANG), Ok(None))
+    }
+
     /// Sends a request; `false` when nobody is there to take it.
-    fn send(&self, request: Request, fds: &[rustix::fd::BorrowedFd<'_>]) -> io::Result<bool> {
+    fn send(&self, request: Request, fds: &[BorrowedFd<'_>; REQUEST_FDS]) -> io::Result<bool> {
         let Some(requests) = &self.requests else { return Ok(false) };
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(5))];
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(REQUEST_FDS))];
         let mut ancillary = SendAncillaryBuffer::new(&mut space);
         if !ancillary.push(SendAncillaryMessage::ScmRights(fds)) {
             return Err(io::Error::other("too many descriptors for one request"));
@@ -140,10 +166,20 @@ impl Line {
 }
 
 impl Drop for Line {
+    /// The nursery sees its socket close and goes at once; waiting for it leaves no zombie.
     fn drop(&mut self) {
         self.requests = None;
-        // It sees its socket close and goes at once; waiting for it leaves no zombie.
-        let _ = rustix::io::retry_on_intr(|| waitpid(Some(self.pid), WaitOptions::empty()));
+        // Somebody may have stopped it.
+        let _ = kill_process(self.pid, Signal::CONT);
+        let limit = Instant::now() + DISMISSAL;
+        while let Ok(None) = waitpid(Some(self.pid), WaitOptions::NOHANG) {
+            if Instant::now() > limit {
+                let _ = kill_process(self.pid, Signal::KILL);
+                let _ = rustix::io::retry_on_intr(|| waitpid(Some(self.pid), WaitOptions::empty()));
+                return;
+            }
+            std::thread::sleep(Duration::from_micros(200));
+        }
     }
 }
 

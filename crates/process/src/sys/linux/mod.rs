@@ -15,7 +15,10 @@
 mod children;
 mod forget;
 mod host;
+pub(crate) mod in_place;
+mod janitor;
 mod job;
+mod keeper;
 mod nursery;
 mod raw;
 mod warden;

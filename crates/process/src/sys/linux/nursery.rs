@@ -12,7 +12,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
-use rustix::process::Pid;
+use rustix::process::{Pid, Signal, kill_process};
 use std::io::IoSliceMut;
 use std::mem::MaybeUninit;
 
@@ -24,6 +24,12 @@ const RETRY: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
 
 /// While strays are being ended they are looked for at least this often.
 const NEXT_PASS: Timespec = Timespec { tv_sec: 0, tv_nsec: 2_000_000 };
+
+/// How often a nursery that is going looks for strays and wardens: for five seconds at the most.
+const DISMISS_PASSES: u32 = 2_500;
+
+/// After so many looks without a change the wardens that are left were told to stay.
+const QUIET_PASSES: u32 = 25;
 
 /// Becomes the nursery. `requests` is where the host's requests arrive.
 ///
@@ -71,7 +77,15 @@ struct Nursery<'a> {
     idle: Option<Pid>,
     /// A warden was killed, and there may be processes of its job to end.
     strays: bool,
+    /// The last idle warden went by itself: making the next one at once may only repeat that.
+    pausing: bool,
     wardens: [Option<Pid>; MAX_WARDENS],
+}
+
+/// Why no warden could be made.
+struct Refusal {
+    stage: Stage,
+    errno: Errno,
 }
 
 impl<'a> Nursery<'a> {
@@ -87,20 +101,26 @@ impl<'a> Nursery<'a> {
             child_signals: raw::child_signal_fd()?,
             idle: None,
             strays: false,
+            pausing: false,
             wardens: [None; MAX_WARDENS],
         })
     }
 
     fn run(mut self) {
         loop {
-            let refused = if self.idle.is_none() { self.hire() } else { None };
+            let pausing = std::mem::take(&mut self.pausing);
+            let refused = if self.idle.is_none() && !pausing { self.hire() } else { None };
             let listen = if refused.is_some() { PollFlags::IN } else { PollFlags::empty() };
             let mut fds = [
                 PollFd::from_borrowed_fd(self.requests, listen),
                 PollFd::new(&self.taken, PollFlags::IN),
                 PollFd::new(&self.child_signals, PollFlags::IN),
             ];
-            let again = if self.strays { Some(&NEXT_PASS) } else { refused.map(|_| &RETRY) };
+            let again = match (self.strays, pausing || refused.is_some()) {
+                (true, _) => Some(&NEXT_PASS),
+                (false, true) => Some(&RETRY),
+                (false, false) => None,
+            };
             if poll(&mut fds, again).is_err_and(|e| e != Errno::INTR) {
                 return;
             }
@@ -109,10 +129,10 @@ impl<'a> Nursery<'a> {
                 self.dismiss();
                 return;
             }
-            if let Some(errno) = refused
+            if let Some(refusal) = refused
                 && request.contains(PollFlags::IN)
             {
-                self.refuse(errno);
+                self.answer(refusal);
             }
             if taken.contains(PollFlags::IN) {
                 let _ = rustix::io::read(&self.taken, &mut [0u8; 8]);
@@ -128,18 +148,24 @@ impl<'a> Nursery<'a> {
         }
     }
 
-    /// The host is gone. Waits for the wardens that go now, so that they do not become zombies of a
-    /// first process that does not wait for strangers. Those that were told to stay are left alone.
+    /// The host is gone. Ends what has nobody else, and waits for the wardens that go now, so that
+    /// they do not become zombies of a first process that does not wait for strangers. Those that
+    /// were told to stay are left alone.
     fn dismiss(&mut self) {
-        loop {
-            match children::reap() {
-                Reaped::One(..) => {}
-                Reaped::NoChildren => return,
-                Reaped::NoneYet => {
-                    let mut child = [PollFd::new(&self.child_signals, PollFlags::IN)];
-                    if poll(&mut child, Some(&RETRY)) != Ok(1) {
-                        return;
-                    }
+        let mut quiet = 0;
+        for _ in 0..DISMISS_PASSES {
+            self.reap();
+            if self.strays {
+                self.end_strays();
+                quiet = 0;
+            }
+            if !self.strays && (quiet == QUIET_PASSES || self.wardens.iter().all(Option::is_none)) {
+                return;
+            }
+            let mut child = [PollFd::new(&self.child_signals, PollFlags::IN)];
+            match poll(&mut child, Some(&NEXT_PASS)) {
+                Ok(0) => quiet += 1,
+                _ => {
                     let _ = rustix::io::read(&self.child_signals, &mut [0u8; 512]);
                 }
             }
@@ -147,9 +173,9 @@ impl<'a> Nursery<'a> {
     }
 
     /// Forks an idle warden. Says why it could not.
-    fn hire(&mut self) -> Option<Errno> {
+    fn hire(&mut self) -> Option<Refusal> {
         let Some(slot) = self.wardens.iter().position(Option::is_none) else {
-            return Some(Errno::AGAIN);
+            return Some(Refusal { stage: Stage::Full, errno: Errno::AGAIN });
         };
         // SAFETY: the child goes to `warden::serve`, which makes only kernel calls and never returns.
         match unsafe { raw::fork_single() } {
@@ -161,30 +187,42 @@ impl<'a> Nursery<'a> {
                 }
                 None
             }
-            Err(errno) => Some(errno),
+            Err(errno) => Some(Refusal { stage: Stage::Fork, errno }),
         }
     }
 
     /// Answers a request that no warden can be made for.
-    fn refuse(&self, errno: Errno) {
-        if let Some((_, [_, control, ..])) = receive(self.requests, RecvFlags::DONTWAIT) {
-            let stage = Stage::Fork as u32;
-            let reply = Reply::Failed { stage, errno: errno.raw_os_error() };
+    fn answer(&self, Refusal { stage, errno }: Refusal) {
+        if let Some((_, [control, ..])) = receive(self.requests, RecvFlags::DONTWAIT) {
+            let reply = Reply::Failed { stage: stage as u32, errno: errno.raw_os_error() };
             let _ = rustix::io::write(&control, &reply.encode());
         }
     }
 
     fn reap(&mut self) {
-        while let Reaped::One(pid, status) = children::reap() {
-            if let Some(slot) = self.wardens.iter_mut().find(|slot| **slot == Some(pid)) {
-                *slot = None;
-                // A warden goes only when nothing is left of its job. If one was killed, the rest
-                // of its job is now ours, and there is nobody else to end it.
-                self.strays |= status.signaled();
+        loop {
+            match children::reap() {
+                Reaped::One(pid, status) => self.buried(pid, status.signaled()),
+                // A warden that does not move cannot watch over anything.
+                Reaped::Stopped(pid) if self.wardens.contains(&Some(pid)) => {
+                    let _ = kill_process(pid, Signal::KILL);
+                }
+                Reaped::Stopped(_) => {}
+                Reaped::NoneYet | Reaped::NoChildren => return,
             }
-            if self.idle == Some(pid) {
-                self.idle = None;
-            }
+        }
+    }
+
+    fn buried(&mut self, pid: Pid, killed: bool) {
+        if let Some(slot) = self.wardens.iter_mut().find(|slot| **slot == Some(pid)) {
+            *slot = None;
+            // A warden goes only when nothing is left of its job. If one was killed, the rest of its
+            // job is now ours, and there is nobody else to end it.
+            self.strays |= killed;
+        }
+        if self.idle == Some(pid) {
+            self.idle = None;
+            self.pausing = true;
         }
     }
 
@@ -216,6 +254,6 @@ pub(super) fn receive(
         }
     }
     let request = Request::decode(bytes.get(..received.bytes)?)?;
-    let [Some(a), Some(b), Some(c), Some(d), Some(e)] = fds else { return None };
-    Some((request, [a, b, c, d, e]))
+    let [Some(a), Some(b), Some(c), Some(d)] = fds else { return None };
+    Some((request, [a, b, c, d]))
 }

@@ -3,9 +3,10 @@
 //! Everything here may be used after a fork of a process with threads: no function allocates or
 //! takes a lock.
 
-use rustix::fd::{FromRawFd as _, OwnedFd, RawFd};
+use rustix::fd::{BorrowedFd, FromRawFd as _, OwnedFd, RawFd};
 use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
+use rustix::process::Signal;
 use std::ffi::{c_char, c_int, c_void};
 use std::ptr;
 
@@ -68,6 +69,61 @@ impl Drop for NeverReturn {
     }
 }
 
+/// Holds back every signal that can be held back.
+pub(super) fn block_signals() {
+    set_signal_mask(!0);
+}
+
+/// Every handler at its default and no signal blocked: what a new program expects.
+pub(super) fn default_signals() {
+    default_handlers();
+    set_signal_mask(0);
+}
+
+/// Waits for whatever becomes this process's child, for ever.
+pub(super) fn wait_for_strays() -> ! {
+    loop {
+        // SAFETY: no status is wanted; blocks until a child ends.
+        if unsafe { libc::waitpid(-1, ptr::null_mut(), 0) } < 0 {
+            // There is none just now. An orphan's end wakes us; all signals but that are blocked.
+            let mask: u64 = 1 << (libc::SIGCHLD - 1);
+            // SAFETY: the kernel reads eight bytes from a live u64; nothing else is wanted.
+            unsafe {
+                libc::syscall(
+                    libc::SYS_rt_sigtimedwait,
+                    ptr::from_ref(&mask),
+                    ptr::null_mut::<u64>(),
+                    ptr::null::<u64>(),
+                    size_of::<u64>(),
+                )
+            };
+        }
+    }
+}
+
+/// A descriptor for what a front end that waits for a command is told. All must be blocked.
+pub(super) fn front_signal_fd() -> Result<OwnedFd, Errno> {
+    let bit = |signal: c_int| 1u64 << (signal - 1);
+    let mask = bit(libc::SIGCHLD)
+        | bit(libc::SIGTERM)
+        | bit(libc::SIGHUP)
+        | bit(libc::SIGINT)
+        | bit(libc::SIGQUIT);
+    signal_fd(mask, libc::SFD_CLOEXEC)
+}
+
+/// Waits for one of them; the signal to pass on, if it is one. What a terminal sends reaches the
+/// command without us.
+pub(super) fn next_signal(fd: BorrowedFd<'_>) -> Option<Signal> {
+    let mut bytes = [0u8; size_of::<libc::signalfd_siginfo>()];
+    rustix::io::retry_on_intr(|| rustix::io::read(fd, &mut bytes)).ok()?;
+    // SAFETY: the kernel has written such a structure, which is plain numbers.
+    let info: libc::signalfd_siginfo = unsafe { std::mem::transmute(bytes) };
+    let number = info.ssi_signo.cast_signed();
+    let from_process = info.ssi_code <= 0;
+    (number != libc::SIGCHLD && from_process).then(|| Signal::from_named_raw(number)).flatten()
+}
+
 /// Blocks every signal and sets every handler back to the default.
 ///
 /// In this order, so that no handler of the host runs in the new process.
@@ -117,16 +173,13 @@ fn default_handlers() {
 
 /// A descriptor that becomes readable when a child changes state. SIGCHLD must be blocked.
 pub(super) fn child_signal_fd() -> Result<OwnedFd, Errno> {
-    let mask: u64 = 1 << (libc::SIGCHLD - 1);
+    signal_fd(1 << (libc::SIGCHLD - 1), libc::SFD_CLOEXEC | libc::SFD_NONBLOCK)
+}
+
+fn signal_fd(mask: u64, flags: c_int) -> Result<OwnedFd, Errno> {
     // SAFETY: the kernel reads eight bytes from a live u64.
     let fd = unsafe {
-        libc::syscall(
-            libc::SYS_signalfd4,
-            -1,
-            ptr::from_ref(&mask),
-            size_of::<u64>(),
-            libc::SFD_CLOEXEC | libc::SFD_NONBLOCK,
-        )
+        libc::syscall(libc::SYS_signalfd4, -1, ptr::from_ref(&mask), size_of::<u64>(), flags)
     };
     let Ok(fd @ 0..) = RawFd::try_from(fd) else { return Err(last_errno()) };
     // SAFETY: the kernel has just given us this descriptor.

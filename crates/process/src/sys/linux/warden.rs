@@ -4,22 +4,25 @@
 //! sessions and groups they make. It goes when none is left.
 
 use super::children::{self, Found, Reaped};
+use super::in_place::exit_of;
 use super::nursery::receive;
 use super::raw::{self, ChildStack, NeverReturn};
 use super::wire::{Order, Reply, Request};
-use crate::handle::Exit;
 use crate::sys::{Ended, Stage};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
-use rustix::mm::{MapFlags, ProtFlags, mmap, mmap_anonymous, munmap};
+use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
 use rustix::net::RecvFlags;
-use rustix::process::{Pid, Signal, WaitStatus};
+use rustix::process::{Pid, Signal};
 use std::ffi::{c_char, c_int, c_void};
 use std::ptr;
 
-/// While a job is being ended its children are looked for at least this often.
-const NEXT_PASS: Timespec = Timespec { tv_sec: 0, tv_nsec: 2_000_000 };
+/// How soon a job that is being ended is looked at again: after 2 ms, and ever more rarely while it
+/// cannot be ended.
+fn next_pass(quiet: u32) -> Timespec {
+    Timespec { tv_sec: 0, tv_nsec: 2_000_000 << quiet.min(7) }
+}
 
 /// Becomes an idle warden: waits for one request and serves it to its end.
 pub(super) fn serve(requests: BorrowedFd<'_>, taken: BorrowedFd<'_>) -> ! {
@@ -32,46 +35,52 @@ pub(super) fn serve(requests: BorrowedFd<'_>, taken: BorrowedFd<'_>) -> ! {
     ) else {
         raw::exit_now(1);
     };
-    let Some((request, [strings, control, stdin, stdout, stderr])) =
-        receive(requests, RecvFlags::empty())
+    let Some((request, [control, stdin, stdout, stderr])) = receive(requests, RecvFlags::empty())
     else {
         raw::exit_now(0);
     };
     let _ = rustix::io::write(taken, b"t");
-    // This warden needs its own two descriptors only; above all it must not hold the socket that
-    // tells the nursery of the host's end.
-    let plan = Plan::new(request, &strings, [&stdin, &stdout, &stderr]);
+    let plan = Plan::receive(request, &control, [&stdin, &stdout, &stderr]);
+    if plan.is_ok() && !say(&control, Reply::Taken) {
+        // The host did not wait for it.
+        raw::exit_now(0);
+    }
     let started = plan.and_then(|plan| plan.start(&stack));
-    drop((strings, stdin, stdout, stderr));
+    drop((stdin, stdout, stderr));
+    // A warden needs these two only; above all it must not hold the socket that tells the nursery
+    // of the host's end.
     let mut keep = [control.as_raw_fd(), child_signals.as_raw_fd()];
     keep.sort_unstable();
     // SAFETY: nothing below uses another descriptor; `requests` and `taken` are not used again.
     unsafe { raw::close_all_but(&keep) };
     match started {
         Ok(pid) => {
-            say(&control, Reply::Started { pid: pid.as_raw_nonzero().get() });
-            Warden { control: Some(control), child_signals, command: Some(pid), killing: false }
-                .watch();
+            let _ = say(&control, Reply::Started { pid: pid.as_raw_nonzero().get() });
+            let control = Some(control);
+            Warden { control, child_signals, command: Some(pid), killing: false, quiet: 0 }.watch();
         }
         Err(Failure { stage, errno }) => {
-            say(&control, Reply::Failed { stage: stage as u32, errno: errno.raw_os_error() });
+            let _ =
+                say(&control, Reply::Failed { stage: stage as u32, errno: errno.raw_os_error() });
         }
     }
     raw::exit_now(0);
 }
 
-/// A host that does not listen any more is noticed by its closed socket, not here.
-fn say(control: &OwnedFd, reply: Reply) {
-    let _ = rustix::io::retry_on_intr(|| rustix::io::write(control, &reply.encode()));
+/// Says it, if the host still listens.
+fn say(control: &OwnedFd, reply: Reply) -> bool {
+    rustix::io::retry_on_intr(|| rustix::io::write(control, &reply.encode())).is_ok()
 }
 
 struct Warden {
-    /// `None` once the job was left to itself.
+    /// `None` once the host is gone, or the job was left to itself.
     control: Option<OwnedFd>,
     child_signals: OwnedFd,
     /// The command's own process, until it has been waited for.
     command: Option<Pid>,
     killing: bool,
+    /// How many looks in a row have changed nothing while killing.
+    quiet: u32,
 }
 
 impl Warden {
@@ -83,9 +92,11 @@ impl Warden {
                 PollFd::new(control, PollFlags::IN),
                 PollFd::new(&self.child_signals, PollFlags::IN),
             ];
-            let again = self.killing.then_some(&NEXT_PASS);
-            if poll(&mut fds, again).is_err_and(|e| e != Errno::INTR) {
-                self.killing = true;
+            let pause = next_pass(self.quiet);
+            match poll(&mut fds, self.killing.then_some(&pause)) {
+                Ok(0) => self.quiet += 1,
+                Ok(_) | Err(Errno::INTR) => self.quiet = 0,
+                Err(_) => self.killing = true,
             }
             let [order, child] = fds.map(|fd| fd.revents());
             if child.contains(PollFlags::IN) {
@@ -106,7 +117,7 @@ impl Warden {
                     self.command = None;
                     ended = Some(status);
                 }
-                Reaped::One(..) => {}
+                Reaped::One(..) | Reaped::Stopped(_) => {}
                 Reaped::NoneYet => break true,
                 Reaped::NoChildren => break false,
             }
@@ -134,7 +145,10 @@ impl Warden {
         let order = match rustix::io::read(control, &mut bytes) {
             Err(Errno::INTR | Errno::AGAIN) => return,
             // The host closed its end, or is gone.
-            Ok(0) | Err(_) => Some(Order::Kill),
+            Ok(0) | Err(_) => {
+                self.control = None;
+                Some(Order::Kill)
+            }
             Ok(n) => Order::decode(bytes.get(..n).unwrap_or_default()),
         };
         match order {
@@ -157,16 +171,9 @@ impl Warden {
 
     fn report(&self, reply: Reply) {
         if let Some(control) = &self.control {
-            say(control, reply);
+            // A host that does not listen any more is noticed by its closed socket.
+            let _ = say(control, reply);
         }
-    }
-}
-
-fn exit_of(status: WaitStatus) -> Exit {
-    match (status.exit_status(), status.terminating_signal()) {
-        (Some(code), _) => Exit::Code(code),
-        (None, Some(signal)) => Exit::Signal(signal),
-        (None, None) => Exit::Code(-1),
     }
 }
 
@@ -192,16 +199,29 @@ struct Plan<'a> {
 }
 
 impl<'a> Plan<'a> {
-    fn new(request: Request, strings: &OwnedFd, stdio: [&'a OwnedFd; 3]) -> Result<Self, Failure> {
+    /// Takes the request's strings off the job's socket and lays them out.
+    fn receive(
+        request: Request,
+        control: &OwnedFd,
+        stdio: [&'a OwnedFd; 3],
+    ) -> Result<Self, Failure> {
         let set_up = |errno| Failure { stage: Stage::SetUp, errno };
         let mapped = request.len as usize;
-        // SAFETY: a new private mapping of a file that the host has finished writing.
-        let mapping = unsafe {
-            mmap(ptr::null_mut(), mapped, ProtFlags::READ, MapFlags::PRIVATE, strings, 0)
+        let access = ProtFlags::READ | ProtFlags::WRITE;
+        // SAFETY: an anonymous mapping at an address of the kernel's choice overlaps nothing.
+        let mapping = unsafe { mmap_anonymous(ptr::null_mut(), mapped, access, MapFlags::PRIVATE) }
+            .map_err(set_up)?;
+        // SAFETY: the mapping is `mapped` bytes long, zeroed, and lives until it is unmapped.
+        let text = unsafe { std::slice::from_raw_parts_mut(mapping.cast::<u8>(), mapped) };
+        let mut filled = 0;
+        while let Some(rest) = text.get_mut(filled..).filter(|rest| !rest.is_empty()) {
+            match rustix::io::retry_on_intr(|| rustix::io::read(control, &mut *rest)) {
+                // The host gave up half way.
+                Ok(0) => return Err(set_up(Errno::PIPE)),
+                Ok(n) => filled += n,
+                Err(errno) => return Err(set_up(errno)),
+            }
         }
-        .map_err(set_up)?;
-        // SAFETY: the mapping is `mapped` bytes long, readable, and lives until it is unmapped.
-        let text = unsafe { std::slice::from_raw_parts(mapping.cast::<u8>(), mapped) };
         // Program and directory, then both lists, each with its closing null.
         let count = 2 + request.argc as usize + 1 + request.envc as usize + 1;
         let flags = MapFlags::PRIVATE;
@@ -284,7 +304,7 @@ impl<'a> Plan<'a> {
             let cwd = unsafe { std::ffi::CStr::from_ptr(self.cwd) };
             rustix::process::chdir(cwd).map_err(at(Stage::Chdir))?;
             raw::unblock_signals();
-            // SAFETY: all three were laid out by `Plan::new` and live until the exec.
+            // SAFETY: all three were laid out by `Plan::receive` and live until the exec.
             Err(at(Stage::Exec)(unsafe { raw::execve(self.program, self.argv, self.envp) }))
         };
         match run() {

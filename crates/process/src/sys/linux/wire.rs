@@ -1,26 +1,26 @@
 //! What the host, the nursery and the wardens say to each other.
 //!
 //! All three are the same program on the same machine, so numbers are in native order. The strings
-//! of a request travel in a memory file, because a socket's packet is bounded and an environment
-//! is not.
+//! of a request follow it on the job's own socket, in as many packets as they need: a packet is
+//! bounded, and an environment is not.
 
 use crate::handle::Exit;
 use crate::sys::Ended;
-use rustix::fd::{AsFd, OwnedFd};
-use rustix::fs::{MemfdFlags, memfd_create};
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 
-/// How many descriptors go with a request, in this order: strings, control socket, stdin, stdout,
-/// stderr.
-pub(super) const REQUEST_FDS: usize = 5;
+/// How many descriptors go with a request, in this order: the job's socket, stdin, stdout, stderr.
+pub(super) const REQUEST_FDS: usize = 4;
+
+/// The largest piece of a request's strings that is sent at once.
+pub(super) const PACKET_BYTES: usize = 64 * 1024;
 
 /// The fixed part of a request.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Request {
-    /// Length of the memory file.
+    /// Length of its strings.
     pub(super) len: u32,
-    /// How many of its strings are arguments; they follow the program and the directory.
+    /// How many of them are arguments; they follow the program and the directory.
     pub(super) argc: u32,
     /// How many are `NAME=value`; they follow the arguments.
     pub(super) envc: u32,
@@ -31,6 +31,8 @@ pub(super) struct Request {
 /// From a warden to the host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reply {
+    /// The request was taken whole; from now on the program may run.
+    Taken,
     /// The program is running, with this process id.
     Started { pid: i32 },
     /// It could not be started.
@@ -75,6 +77,7 @@ fn unpack(bytes: &[u8]) -> Option<[u32; 3]> {
 impl Reply {
     pub(super) fn encode(self) -> Words {
         match self {
+            Self::Taken => pack(6, 0, 0),
             Self::Started { pid } => pack(1, pid.cast_unsigned(), 0),
             Self::Failed { stage, errno } => pack(2, stage, errno.cast_unsigned()),
             Self::Ended(Ended { exit: Exit::Code(code), stragglers }) => {
@@ -95,6 +98,7 @@ impl Reply {
                 Self::Ended(Ended { exit: Exit::Code(code.cast_signed()), stragglers: more != 0 })
             }
             [4, left, _] => Self::Gone { left },
+            [6, ..] => Self::Taken,
             [5, signal, more] => Self::Ended(Ended {
                 exit: Exit::Signal(signal.cast_signed()),
                 stragglers: more != 0,
@@ -139,42 +143,32 @@ impl Request {
         Some(Self { len, argc, envc, terminal: u32::from_ne_bytes(last.try_into().ok()?) })
     }
 
-    /// Writes a command's strings into a memory file, each ended by a NUL.
+    /// A command's strings, each ended by a NUL, and what they are.
     ///
     /// The strings hold no NUL of their own: the caller has checked that.
-    pub(super) fn write(env: &sandgate_sandbox::ExecEnv) -> io::Result<(Self, OwnedFd)> {
+    pub(super) fn describe(env: &sandgate_sandbox::ExecEnv) -> io::Result<(Self, Vec<u8>)> {
         let mut strings = Vec::with_capacity(4096);
-        let mut push = |parts: [&[u8]; 3]| {
+        let mut push = |parts: &[&[u8]]| {
             for part in parts {
                 strings.extend_from_slice(part);
             }
             strings.push(0);
         };
-        push([env.program().as_os_str().as_bytes(), b"", b""]);
-        push([env.cwd().as_os_str().as_bytes(), b"", b""]);
+        push(&[env.program().as_os_str().as_bytes()]);
+        push(&[env.cwd().as_os_str().as_bytes()]);
         let mut request = Self::default();
         for arg in env.argv() {
-            push([arg.as_bytes(), b"", b""]);
+            push(&[arg.as_bytes()]);
             request.argc += 1;
         }
         for (name, value) in env.env() {
-            push([name.as_bytes(), b"=", value.as_bytes()]);
+            push(&[name.as_bytes(), b"=", value.as_bytes()]);
             request.envc += 1;
         }
         request.len =
             u32::try_from(strings.len()).map_err(|_| io::ErrorKind::ArgumentListTooLong)?;
-        let file = memfd_create(c"sandgate-request", MemfdFlags::CLOEXEC)?;
-        write_all(&file, &strings)?;
-        Ok((request, file))
+        Ok((request, strings))
     }
-}
-
-fn write_all(fd: impl AsFd, mut bytes: &[u8]) -> io::Result<()> {
-    while !bytes.is_empty() {
-        let n = rustix::io::retry_on_intr(|| rustix::io::write(&fd, bytes))?;
-        bytes = &bytes[n..];
-    }
-    Ok(())
 }
 
 #[cfg(test)]
@@ -184,6 +178,7 @@ mod tests {
     #[test]
     fn what_is_said_is_what_is_heard() {
         for reply in [
+            Reply::Taken,
             Reply::Started { pid: 7 },
             Reply::Failed { stage: 5, errno: 2 },
             Reply::Ended(Ended { exit: Exit::Code(3), stragglers: true }),

@@ -1,0 +1,166 @@
+//! A workspace and something beside it that must stay as it is.
+
+#![expect(clippy::disallowed_methods, reason = "these tests are about the real program")]
+
+use crate::support::{Outcome, Running, eventually, skipped};
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io::Read as _;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use tempfile::TempDir;
+
+const WITHOUT_NAMESPACES: &str = include_str!("../support/without_namespaces.py");
+
+/// Not below `/tmp`, which a confined command may write to.
+pub(crate) struct Cage {
+    base: TempDir,
+}
+
+impl Cage {
+    pub(crate) fn new() -> Self {
+        let base = tempfile::Builder::new().prefix("sg-").tempdir_in("/var/tmp").unwrap();
+        for directory in ["ws", "outside", "home"] {
+            fs::create_dir(base.path().join(directory)).unwrap();
+        }
+        fs::write(base.path().join("outside/victim"), "before").unwrap();
+        Self { base }
+    }
+
+    pub(crate) fn base(&self) -> &Path {
+        self.base.path()
+    }
+
+    pub(crate) fn ws(&self, name: &str) -> PathBuf {
+        self.base().join("ws").join(name)
+    }
+
+    pub(crate) fn outside(&self, name: &str) -> PathBuf {
+        self.base().join("outside").join(name)
+    }
+
+    /// Makes files in the workspace, and the directories that they lie in.
+    pub(crate) fn files(&self, names: &[&str]) {
+        for name in names {
+            let path = self.ws(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, "before").unwrap();
+        }
+    }
+
+    /// What is in the workspace, sorted.
+    pub(crate) fn listing(&self) -> Vec<String> {
+        let entries = fs::read_dir(self.ws("")).unwrap();
+        let name = |entry: fs::DirEntry| entry.file_name().into_string().unwrap();
+        let mut names: Vec<_> = entries.flatten().map(name).collect();
+        names.sort_unstable();
+        names
+    }
+
+    /// `sandgate sandbox` with these options and this script for `sh`, in the workspace.
+    pub(crate) fn command(&self, options: &[&str], script: &str) -> Command {
+        let mut command = Command::new(sandgate());
+        command.arg("sandbox").args(options).args(["--", "/bin/sh", "-c", script]);
+        self.settle(&mut command);
+        command
+    }
+
+    /// The same where namespaces are refused, if that can be had here.
+    pub(crate) fn without_namespaces(&self, options: &[&str], script: &str) -> Option<Command> {
+        if !has("python3") {
+            return None;
+        }
+        let mut command = Command::new("python3");
+        command.args(["-c", WITHOUT_NAMESPACES]).arg(sandgate()).arg("sandbox").args(options);
+        command.args(["--", "/bin/sh", "-c", script]);
+        self.settle(&mut command);
+        Some(command)
+    }
+
+    fn settle(&self, command: &mut Command) {
+        command.current_dir(self.ws("")).env("HOME", self.base().join("home"));
+        command.env("WS", self.ws("")).env("OUT", self.base().join("outside"));
+        for name in ["TMPDIR", "CODEX_HOME", "XDG_CACHE_HOME"] {
+            command.env_remove(name);
+        }
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    }
+
+    /// Runs a script that may write to the workspace.
+    pub(crate) fn run(&self, script: &str) -> Outcome {
+        self.run_with(&["--full-auto"], script)
+    }
+
+    pub(crate) fn run_with(&self, options: &[&str], script: &str) -> Outcome {
+        Running::start(&mut self.command(options, script)).wait()
+    }
+
+    /// Tries each of these in one cage and asserts that none of them works.
+    #[track_caller]
+    pub(crate) fn refuses(&self, attempts: &[&str]) {
+        for attempt in attempts {
+            let outcome = self.run(attempt);
+            assert!(!matches!(outcome.code, Some(0 | 125..=127)), "{attempt}: {outcome:?}");
+        }
+    }
+
+    /// A named pipe in the workspace, opened for reading.
+    pub(crate) fn pipe(&self, name: &str) -> Pipe {
+        use rustix::fs::{CWD, FileType, Mode, OFlags, mknodat};
+        let path = self.ws(name);
+        mknodat(CWD, &path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+        let flags = i32::try_from(OFlags::NONBLOCK.bits()).unwrap();
+        Pipe(fs::OpenOptions::new().read(true).custom_flags(flags).open(path).unwrap())
+    }
+}
+
+/// A pipe whose writers are watched.
+pub(crate) struct Pipe(File);
+
+impl Pipe {
+    /// Waits until somebody wrote to it.
+    #[track_caller]
+    pub(crate) fn until_written(&mut self) {
+        eventually("somebody writes to the pipe", || self.look().filter(|n| *n > 0));
+    }
+
+    /// Waits until nobody has it open for writing: whoever did is gone.
+    #[track_caller]
+    pub(crate) fn until_abandoned(&mut self) {
+        eventually("the last writer is gone", || self.look().filter(|n| *n == 0));
+    }
+
+    fn look(&mut self) -> Option<usize> {
+        self.0.read(&mut [0; 64]).ok()
+    }
+}
+
+fn sandgate() -> OsString {
+    let built = || OsString::from(env!("CARGO_BIN_EXE_sandgate"));
+    std::env::var_os("SANDGATE_BIN").unwrap_or_else(built)
+}
+
+/// Whether a program is installed; says on the record when it is not.
+pub(crate) fn has(program: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let found = std::env::split_paths(&path).any(|directory| directory.join(program).is_file());
+    if !found {
+        skipped(&format!("there is no {program} here"));
+    }
+    found
+}
+
+/// Another run of a program in the same place and environment, without arguments yet.
+pub(crate) fn again(model: &Command, program: &OsString) -> Command {
+    let mut command = Command::new(program);
+    command.current_dir(model.get_current_dir().expect("it runs in the workspace"));
+    for (name, value) in model.get_envs() {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}

@@ -1,0 +1,168 @@
+//! The command line, exit codes, and machines that can enforce less.
+
+use crate::cage::Cage;
+use crate::support::{Running, skipped};
+use std::fs;
+use std::io::Write as _;
+
+/// spec SANDBOX.60: The exit code is the command's own, and 128+N when signal N ended it.
+#[test]
+fn the_exit_code_is_the_commands_own() {
+    let cage = Cage::new();
+    for (script, code) in [("exit 0", 0), ("exit 42", 42), ("kill -TERM $$", 143)] {
+        assert_eq!(cage.run(script).code, Some(code), "{script}");
+    }
+}
+
+/// spec SANDBOX.61: A program that cannot be executed ends in exit code 126, and one that is not there
+/// in 127.
+#[test]
+fn programs_that_do_not_start_have_their_own_codes() {
+    let cage = Cage::new();
+    cage.files(&["plain"]);
+    let model = cage.command(&[], "");
+    let program = model.get_program().to_owned();
+    for (name, code) in [("./plain", 126), ("./nowhere", 127), ("no-such-program", 127)] {
+        for mode in ["workspace-write", "danger-full-access"] {
+            let mut words = crate::cage::again(&model, &program);
+            words.args(["sandbox", "--sandbox", mode, "--", name]);
+            let outcome = Running::start(&mut words).wait();
+            assert_eq!(outcome.code, Some(code), "{name} {mode}: {outcome:?}");
+        }
+    }
+    assert_eq!(cage.listing(), ["plain"]);
+}
+
+/// spec SANDBOX.62: A command is told in `CODEX_SANDBOX` what confines it, and in
+/// `CODEX_SANDBOX_NETWORK_DISABLED` that the network is off.
+#[test]
+fn a_command_can_know_that_it_is_confined() {
+    let cage = Cage::new();
+    let script = "echo \"$CODEX_SANDBOX $CODEX_SANDBOX_NETWORK_DISABLED\"";
+    assert_eq!(cage.run(script).stdout(), "linux 1\n");
+    assert_eq!(cage.run_with(&["--full-auto", "--network"], script).stdout(), "linux \n");
+    assert_eq!(cage.run_with(&["--sandbox", "danger-full-access"], script).stdout(), " \n");
+}
+
+/// spec SANDBOX.63: A command reads sandgate's standard input and writes to its standard output and
+/// error.
+#[test]
+fn streams_pass_through() {
+    let cage = Cage::new();
+    let mut command = cage.command(&[], "cat; echo err >&2");
+    let mut running = Running::start(command.stdin(std::process::Stdio::piped()));
+    running.child.stdin.take().unwrap().write_all(b"in").unwrap();
+    let outcome = running.wait();
+    assert_eq!((outcome.stdout(), outcome.stderr.as_str()), ("in", "err\n"));
+}
+
+/// spec SANDBOX.64: In danger-full-access mode nothing confines the command.
+#[test]
+fn danger_means_what_it_says() {
+    let cage = Cage::new();
+    let options = ["--sandbox", "danger-full-access"];
+    let outcome = cage.run_with(&options, "echo after > \"$OUT/victim\"; exit 7");
+    assert_eq!(outcome.code, Some(7), "{outcome:?}");
+    assert_eq!(fs::read_to_string(cage.outside("victim")).unwrap(), "after\n");
+}
+
+/// spec SANDBOX.65: Options that a mode cannot honour are refused, and nothing runs.
+#[test]
+fn options_that_mean_nothing_are_refused() {
+    let cage = Cage::new();
+    for options in [
+        &["--network"][..],
+        &["--writable", "."],
+        &["--sandbox", "danger-full-access", "--network"],
+        &["--sandbox", "read-only", "--full-auto"],
+        &["--sandbox", "nonsense"],
+        &["--status"],
+    ] {
+        let outcome = cage.run_with(options, "echo ran");
+        assert_eq!((outcome.code, outcome.stdout()), (Some(2), ""), "{options:?}: {outcome:?}");
+    }
+}
+
+/// spec SANDBOX.66: `--status` says what this machine can enforce, in words or with `--json` as one
+/// object.
+#[test]
+fn the_status_says_what_is_enforced() {
+    let cage = Cage::new();
+    let model = cage.command(&[], "");
+    let program = model.get_program().to_owned();
+    let status = |arguments: &[&str]| {
+        let mut command = crate::cage::again(&model, &program);
+        command.args(["sandbox", "--status"]).args(arguments);
+        let outcome = Running::start(&mut command).wait();
+        assert_eq!(outcome.code, Some(0), "{outcome:?}");
+        outcome.stdout().to_owned()
+    };
+    let json: serde_json::Value = serde_json::from_str(&status(&["--json"])).unwrap();
+    assert_eq!(json["sandbox"], "linux_seccomp");
+    assert_eq!(json["seccomp"], true);
+    let words = status(&[]);
+    for (key, line) in [("namespaces", "namespaces  yes\n"), ("seccomp", "seccomp     yes\n")] {
+        assert_eq!(json[key] == true, words.contains(line), "{words}");
+    }
+    let landlock = format!("Landlock    version {}\n", json["landlock_abi"]);
+    assert!(json["landlock_abi"] == 0 || words.contains(&landlock), "{words}");
+}
+
+/// spec SANDBOX.70: Where namespaces are refused a command still writes only in its roots and reaches
+/// no network, and nothing that it started outlives it or sandgate.
+#[test]
+fn without_namespaces_the_rest_still_holds() {
+    let cage = Cage::new();
+    let start = |script: &str| cage.without_namespaces(&["--full-auto"], script);
+    let Some(mut command) = start("echo in > in; exit 3") else {
+        return skipped("nothing here can switch namespaces off");
+    };
+    assert_eq!(Running::start(&mut command).wait().code, Some(3));
+    assert_eq!(fs::read_to_string(cage.ws("in")).unwrap(), "in\n");
+    assert_eq!(cage.listing(), ["in"]);
+    for attempt in [
+        "echo after > \"$OUT/victim\"",
+        "rm \"$OUT/victim\"",
+        "echo new > \"$OUT/new\"",
+        "python3 -c 'import socket; socket.socket(socket.AF_INET)'",
+    ] {
+        let outcome = Running::start(&mut start(attempt).unwrap()).wait();
+        assert!(!matches!(outcome.code, Some(0 | 125..)), "{attempt}: {outcome:?}");
+    }
+    assert_eq!(fs::read_to_string(cage.outside("victim")).unwrap(), "before");
+    let daemon = "setsid sh -c 'echo up; sleep 1000' > pipe & read line < go; exit 4";
+    for kill in [false, true] {
+        let mut pipe = cage.pipe("pipe");
+        drop(cage.pipe("go"));
+        let running = Running::start(&mut start(daemon).unwrap());
+        pipe.until_written();
+        if kill {
+            running.signal(rustix::process::Signal::KILL);
+            running.wait();
+        } else {
+            crate::support::let_go(&cage.ws("go"));
+            assert_eq!(running.wait().code, Some(4));
+        }
+        pipe.until_abandoned();
+        fs::remove_file(cage.ws("pipe")).unwrap();
+        fs::remove_file(cage.ws("go")).unwrap();
+    }
+}
+
+/// spec SANDBOX.71: Sandgate works inside its own cage with what is left there, and opens nothing.
+#[test]
+fn a_cage_in_a_cage_works() {
+    let cage = Cage::new();
+    let program = cage.command(&[], "").get_program().to_owned();
+    let inner =
+        "\"$SANDGATE\" sandbox --full-auto -- sh -c 'echo in > in; echo out > \"$OUT/new\"'";
+    let mut outer = cage.command(&["--full-auto"], inner);
+    let outcome = Running::start(outer.env("SANDGATE", &program)).wait();
+    assert_ne!(outcome.code, Some(0), "{outcome:?}");
+    assert_eq!(cage.listing(), ["in"], "{outcome:?}");
+    assert!(!cage.outside("new").exists());
+    let mut outer = cage.command(&["--sandbox", "read-only"], &inner.replace("in > in", "x > x"));
+    let outcome = Running::start(outer.env("SANDGATE", &program)).wait();
+    assert!(!matches!(outcome.code, Some(0 | 125)), "{outcome:?}");
+    assert_eq!(cage.listing(), ["in"], "{outcome:?}");
+}

@@ -1,0 +1,16 @@
+//! `sandgate sandbox`, from the outside: what a confined command can and cannot do to the world.
+//!
+//! Each probe looks at the world as well as at the answer.
+
+#![cfg(target_os = "linux")]
+
+mod cage;
+mod command;
+mod escape;
+mod files;
+mod names;
+mod network;
+mod processes;
+#[path = "../support/mod.rs"]
+mod support;
+mod work;

@@ -1,0 +1,198 @@
+//! Names that tell other programs what to run.
+
+use crate::cage::Cage;
+use crate::support::{Running, eventually};
+use std::fs;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+
+/// spec SANDBOX.20: `.git`, `.codex` and `.agents` of the workspace can be read, but not written to,
+/// removed, renamed or covered.
+#[test]
+fn protected_names_stay_as_they_are() {
+    let cage = Cage::new();
+    cage.files(&[".git/config", ".git/hooks/sample", ".codex/config.toml", ".agents/skill"]);
+    let outcome = cage.run("cat .git/config .codex/config.toml .agents/skill");
+    assert_eq!(outcome.stdout(), "beforebeforebefore", "{outcome:?}");
+    cage.refuses(&[
+        "echo after > .git/config",
+        "echo evil > .git/hooks/post-checkout",
+        "echo after >> .codex/config.toml",
+        "echo new > .agents/new",
+        "rm -rf .git; test ! -e .git/config",
+        "mv .git away",
+        "mv .codex away",
+        "mkdir evil && mv -T evil .git",
+        "chmod 777 .git/config",
+        "ln .git/config hard && echo after > hard",
+        "umount .git",
+    ]);
+    for name in [".git/config", ".git/hooks/sample", ".codex/config.toml", ".agents/skill"] {
+        assert_eq!(fs::read_to_string(cage.ws(name)).unwrap(), "before", "{name}");
+    }
+    assert!(!cage.ws(".git/hooks/post-checkout").exists());
+}
+
+/// spec SANDBOX.21: A protected name that is not there cannot be made, neither as a directory nor as
+/// a file nor as a link nor by renaming, and nothing of it is left when the command has ended.
+#[test]
+fn absent_names_cannot_be_made() {
+    let cage = Cage::new();
+    cage.files(&["other/config"]);
+    for name in [".git", ".codex", ".agents"] {
+        for attempt in [
+            format!("mkdir {name}/x || mkdir {name}"),
+            format!("echo x > {name}"),
+            format!("ln -s other {name} && test -L {name}"),
+            format!("mv -T other {name}"),
+            format!("rmdir {name} && mkdir {name}"),
+            format!("echo x > {name}/config"),
+            format!("mv {name} away"),
+        ] {
+            cage.refuses(&[&attempt]);
+            assert_eq!(cage.listing(), ["other"], "{attempt}");
+        }
+    }
+}
+
+/// spec SANDBOX.22: Nothing that keeps a name free is left on the disk after SIGKILL of sandgate, and
+/// the name stays taken until the last process of the command is gone.
+#[test]
+fn names_are_given_back_after_sigkill() {
+    let cage = Cage::new();
+    let mut pipe = cage.pipe("pipe");
+    let script = "while :; do mkdir .git && echo made > .git/made; done 2>/dev/null & \
+                  echo up > pipe; exec sleep 1000 > pipe";
+    let running = Running::start(&mut cage.command(&["--full-auto"], script));
+    pipe.until_written();
+    assert!(cage.ws(".git").is_dir(), "something keeps the name free");
+    running.signal(rustix::process::Signal::KILL);
+    running.wait();
+    pipe.until_abandoned();
+    eventually("the names are given back", || (cage.listing() == ["pipe"]).then_some(()));
+}
+
+/// spec SANDBOX.23: Two commands in one workspace at once both find the names taken, and the one that
+/// ends last gives them back.
+#[test]
+fn two_cages_share_a_workspace() {
+    let cage = Cage::new();
+    let start = |name: &str| {
+        let script = format!("echo up > {name}; cat; mkdir .git/x || mkdir .git");
+        let mut command = cage.command(&["--full-auto"], &script);
+        let mut pipe = cage.pipe(name);
+        let running = Running::start(command.stdin(std::process::Stdio::piped()));
+        pipe.until_written();
+        running
+    };
+    let (mut first, mut second) = (start("first"), start("second"));
+    drop(first.child.stdin.take());
+    let outcome = first.wait();
+    assert_eq!(outcome.code, Some(1), "{outcome:?}");
+    assert!(cage.ws(".git").is_dir(), "the second still needs it");
+    drop(second.child.stdin.take());
+    let outcome = second.wait();
+    assert_eq!(outcome.code, Some(1), "{outcome:?}");
+    assert_eq!(cage.listing(), ["first", "second"]);
+}
+
+/// spec SANDBOX.24: What a crash of the machine left of a name that was kept free is removed with the
+/// next command; a directory that somebody else made stays.
+#[test]
+fn leftovers_of_a_crash_are_removed() {
+    let cage = Cage::new();
+    for (name, mode) in [(".git", 0o1555), (".codex", 0o755)] {
+        fs::create_dir(cage.ws(name)).unwrap();
+        fs::set_permissions(cage.ws(name), fs::Permissions::from_mode(mode)).unwrap();
+    }
+    assert_eq!(cage.run("true").code, Some(0));
+    assert_eq!(cage.listing(), [".codex"]);
+}
+
+/// spec SANDBOX.25: A repository inside the workspace is protected like the workspace's own, and its
+/// directory cannot be moved away.
+#[test]
+fn nested_repositories_are_protected() {
+    let cage = Cage::new();
+    cage.files(&["deep/repo/.git/config", "deep/repo/source"]);
+    cage.refuses(&[
+        "echo after > deep/repo/.git/config",
+        "mv deep/repo deep/away",
+        "rm -rf deep/repo; test ! -e deep/repo/.git/config",
+    ]);
+    assert_eq!(fs::read_to_string(cage.ws("deep/repo/.git/config")).unwrap(), "before");
+    let outcome = cage.run("echo after > deep/repo/source && mv deep/repo/source deep/repo/moved");
+    assert_eq!(outcome.code, Some(0), "the rest of it is writable: {outcome:?}");
+}
+
+/// spec SANDBOX.26: A `.git` that is a file is protected with the directories that it leads to.
+#[test]
+fn worktrees_are_protected_with_what_they_point_to() {
+    let cage = Cage::new();
+    cage.files(&["store/main/config", "store/main/worktrees/one/HEAD"]);
+    fs::write(cage.ws("store/main/worktrees/one/commondir"), "../..\n").unwrap();
+    fs::write(cage.ws(".git"), "gitdir: store/main/worktrees/one\n").unwrap();
+    cage.refuses(&[
+        "echo 'gitdir: evil' > .git",
+        "rm .git",
+        "echo after > store/main/config",
+        "echo after > store/main/worktrees/one/HEAD",
+        "mv store away",
+    ]);
+    assert_eq!(fs::read_to_string(cage.ws("store/main/config")).unwrap(), "before");
+}
+
+/// spec SANDBOX.27: A `.git` that is a link can be neither replaced nor led elsewhere.
+#[test]
+fn links_are_protected_with_what_they_lead_to() {
+    let cage = Cage::new();
+    cage.files(&["a/repository/config"]);
+    symlink("a/repository", cage.ws(".git")).unwrap();
+    let outcome = cage.run("cat .git/config");
+    assert_eq!(outcome.stdout(), "before", "{outcome:?}");
+    cage.refuses(&[
+        "rm .git",
+        "mv .git away",
+        "ln -sfn evil .git",
+        "echo after > .git/config",
+        "echo after > a/repository/config",
+        "mv a/repository away",
+        "mv a away",
+    ]);
+    assert_eq!(fs::read_link(cage.ws(".git")).unwrap().to_str(), Some("a/repository"));
+    assert_eq!(fs::read_to_string(cage.ws("a/repository/config")).unwrap(), "before");
+}
+
+/// spec SANDBOX.28: The directory of the person's own settings, `CODEX_HOME` or `~/.codex`, stays
+/// read-only inside a writable root.
+#[test]
+fn settings_are_protected_inside_a_root() {
+    let cage = Cage::new();
+    cage.files(&["me/settings/auth.json", "home/.codex/auth.json"]);
+    let mut home = cage.command(&["--full-auto"], "echo after > home/.codex/auth.json");
+    let mut named = cage.command(&["--full-auto"], "echo after > me/settings/auth.json");
+    let mut moved = cage.command(&["--full-auto"], "mv me away");
+    for command in [
+        home.env("HOME", cage.ws("home")),
+        named.env("CODEX_HOME", cage.ws("me/settings")),
+        moved.env("CODEX_HOME", cage.ws("me/settings")),
+    ] {
+        let outcome = Running::start(command).wait();
+        assert!(!matches!(outcome.code, Some(0 | 125..)), "{outcome:?}");
+    }
+    for name in ["me/settings/auth.json", "home/.codex/auth.json"] {
+        assert_eq!(fs::read_to_string(cage.ws(name)).unwrap(), "before", "{name}");
+    }
+}
+
+/// spec SANDBOX.29: In directories for temporary files a command may make its own repositories.
+#[test]
+fn scratch_directories_have_no_reserved_names() {
+    let cage = Cage::new();
+    let scratch = cage.base().join("scratch");
+    fs::create_dir(&scratch).unwrap();
+    let script = "mkdir \"$TMPDIR/.git\" && mkdir -p fixture/.git && echo ok > fixture/.git/config";
+    let outcome =
+        Running::start(cage.command(&["--full-auto"], script).env("TMPDIR", &scratch)).wait();
+    assert_eq!(outcome.code, Some(0), "{outcome:?}");
+    assert!(scratch.join(".git").is_dir());
+}

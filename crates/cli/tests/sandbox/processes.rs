@@ -1,0 +1,145 @@
+//! Other processes, and rights.
+
+#![expect(clippy::disallowed_methods, reason = "these tests are about the real program")]
+
+use crate::cage::{Cage, has};
+use crate::support::{Running, is_alive, skipped};
+use std::fs;
+use std::process::Command;
+
+/// spec SANDBOX.40: A command sees no process but its own, and can signal no other.
+#[test]
+fn other_processes_are_out_of_sight_and_reach() {
+    let cage = Cage::new();
+    let mut canary = Command::new("sleep").arg("1000").spawn().unwrap();
+    let pid = canary.id();
+    let script = format!("kill -9 {pid}; kill -9 -1; echo /proc/[0-9]*; readlink /proc/self/root");
+    let outcome = cage.run(&script);
+    let alive = is_alive(i32::try_from(pid).unwrap());
+    canary.kill().unwrap();
+    canary.wait().unwrap();
+    assert!(alive, "{outcome:?}");
+    // The namespace's first process and the shell; the shell may have a child just now.
+    let seen: Vec<_> = outcome.stdout().lines().next().unwrap().split(' ').collect();
+    assert!(seen.starts_with(&["/proc/1", "/proc/2"]) && seen.len() <= 3, "{outcome:?}");
+}
+
+/// spec SANDBOX.41: When the command has ended nothing that it started is alive, whatever session it
+/// made.
+#[test]
+fn nothing_outlives_the_command() {
+    let cage = Cage::new();
+    let mut pipe = cage.pipe("pipe");
+    // The shell waits, or it could be over before what it started has come to life.
+    let script = "mkfifo ready; setsid sh -c 'trap \"\" HUP TERM; echo up; echo > ready; sleep 1000' \
+                  > pipe & cat ready; exit 5";
+    let outcome = cage.run(script);
+    assert_eq!(outcome.code, Some(5), "{outcome:?}");
+    pipe.until_written();
+    pipe.until_abandoned();
+}
+
+/// spec SANDBOX.42: SIGKILL of sandgate ends the command and everything that it started.
+#[test]
+fn nothing_outlives_sandgate() {
+    let cage = Cage::new();
+    let mut pipe = cage.pipe("pipe");
+    let script = "setsid sh -c 'echo up; sleep 1000' > pipe & sleep 1000";
+    let running = Running::start(&mut cage.command(&["--full-auto"], script));
+    pipe.until_written();
+    running.signal(rustix::process::Signal::KILL);
+    running.wait();
+    pipe.until_abandoned();
+}
+
+/// spec SANDBOX.43: A command has no capability, can gain none, and executing a set-user-id program
+/// changes nothing; root too.
+#[test]
+fn a_command_has_no_rights_to_give() {
+    let cage = Cage::new();
+    let outcome = cage.run("grep -E '^(Cap...|NoNewPrivs|Seccomp):' /proc/self/status");
+    for line in outcome.stdout().lines() {
+        let (name, value) = line.split_once(':').unwrap();
+        let expected = match name {
+            "NoNewPrivs" => "1",
+            "Seccomp" => "2",
+            _ => "0000000000000000",
+        };
+        assert_eq!(value.trim(), expected, "{name}");
+    }
+    assert_eq!(outcome.stdout().lines().count(), 7, "{outcome:?}");
+    cage.refuses(&[
+        "mount -t tmpfs x /mnt",
+        "unshare -r true",
+        "unshare -m true",
+        "chroot / true || exit 1",
+    ]);
+    for program in ["sudo", "su"] {
+        if has(program) {
+            let script = match program {
+                "su" => "su -c 'echo after > \"$OUT/victim\"'",
+                _ => "sudo -n sh -c 'echo after > \"$OUT/victim\"'",
+            };
+            cage.run(script);
+            assert_eq!(fs::read_to_string(cage.outside("victim")).unwrap(), "before");
+        }
+    }
+}
+
+/// spec SANDBOX.44: The kernel's switches in `/proc` cannot be written to, by root neither.
+#[test]
+fn the_kernels_switches_are_read_only() {
+    let cage = Cage::new();
+    let before = fs::read_to_string("/proc/sys/kernel/core_pattern").unwrap();
+    cage.refuses(&[
+        "cat /proc/sys/kernel/core_pattern > own && cat own > /proc/sys/kernel/core_pattern",
+        "true >> /proc/sysrq-trigger",
+        "echo 0 > /proc/sys/kernel/ns_last_pid",
+    ]);
+    assert_eq!(fs::read_to_string("/proc/sys/kernel/core_pattern").unwrap(), before);
+}
+
+/// spec SANDBOX.45: A command cannot push keystrokes into its terminal.
+#[test]
+fn keystrokes_cannot_be_pushed_into_the_terminal() {
+    if !has("python3") {
+        return;
+    }
+    let cage = Cage::new();
+    // Before the terminal is asked, so it needs none; ENOTTY would say that it was asked.
+    let script = r#"python3 -c '
+import errno, fcntl
+for request in (0x5412, 0x541C, 0x5412 | 1 << 32):
+    try:
+        fcntl.ioctl(0, request & 0xffffffff, b"x")
+    except OSError as error:
+        print(errno.errorcode[error.errno])
+'"#;
+    let outcome = cage.run(script);
+    assert_eq!(outcome.stdout(), "EPERM\nEPERM\nEPERM\n", "{outcome:?}");
+}
+
+/// spec SANDBOX.46: A command has three descriptors, whatever sandgate was started with.
+#[test]
+fn descriptors_are_not_handed_down() {
+    let cage = Cage::new();
+    let command = cage.command(&["--full-auto"], "echo x >&7; echo x >&9; ls /proc/$$/fd");
+    let program = command.get_program().to_owned();
+    let arguments: Vec<_> = command.get_args().map(ToOwned::to_owned).collect();
+    let mut shell = Command::new("bash");
+    if !has("bash") {
+        return skipped("only bash can leave descriptors open like this");
+    }
+    shell.args(["-c", "exec 7>>\"$0/victim\" 9>>\"$0/victim\"; exec \"$@\""]);
+    shell.arg(cage.outside("")).arg(program).args(arguments).current_dir(cage.ws(""));
+    for (name, value) in command.get_envs() {
+        if let Some(value) = value {
+            shell.env(name, value);
+        }
+    }
+    shell.stdin(std::process::Stdio::null());
+    shell.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
+    let outcome = Running::start(&mut shell).wait();
+    assert_eq!(outcome.stdout(), "0\n1\n2\n", "{outcome:?}");
+    assert_eq!(fs::read_to_string(cage.outside("victim")).unwrap(), "before");
+}

@@ -1,0 +1,125 @@
+//! What a session allows its commands to touch, as a person configured it.
+
+use crate::SandboxType;
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+
+/// The session's policy on files and network. On the wire its name is in `mode`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "mode", rename_all = "kebab-case")]
+pub enum SandboxPolicy {
+    /// Read anywhere, write nowhere, no network.
+    ReadOnly,
+    /// Read anywhere; write in the workspace and in the roots that are named.
+    WorkspaceWrite {
+        /// Directories beside the workspace that may be written to.
+        #[serde(default)]
+        writable_roots: Vec<PathBuf>,
+        /// Whether the network can be reached.
+        #[serde(default)]
+        network_access: NetworkAccess,
+        /// Leaves out the directory that `TMPDIR` names, which is writable otherwise.
+        #[serde(default)]
+        exclude_tmpdir_env_var: bool,
+        /// Leaves out `/tmp`, which is writable otherwise.
+        #[serde(default)]
+        exclude_slash_tmp: bool,
+    },
+    /// No sandbox at all.
+    DangerFullAccess,
+    /// Something else confines the command already; we add nothing.
+    ExternalSandbox {
+        /// Whether that something lets the network be reached.
+        #[serde(default)]
+        network_access: NetworkAccess,
+    },
+}
+
+/// Whether a command can reach the network.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum NetworkAccess {
+    /// Nothing but its own loopback answers.
+    #[default]
+    Restricted,
+    /// As the machine has it.
+    Enabled,
+}
+
+impl SandboxPolicy {
+    /// The workspace and nothing else.
+    pub fn workspace_write() -> Self {
+        Self::WorkspaceWrite {
+            writable_roots: Vec::new(),
+            network_access: NetworkAccess::Restricted,
+            exclude_tmpdir_env_var: false,
+            exclude_slash_tmp: false,
+        }
+    }
+
+    /// Whether the network can be reached.
+    pub fn network_access(&self) -> NetworkAccess {
+        match self {
+            Self::ReadOnly => NetworkAccess::Restricted,
+            Self::WorkspaceWrite { network_access, .. }
+            | Self::ExternalSandbox { network_access } => *network_access,
+            Self::DangerFullAccess => NetworkAccess::Enabled,
+        }
+    }
+}
+
+/// What a machine's sandbox can enforce.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Enforcement {
+    /// What confines commands here.
+    pub sandbox: SandboxType,
+    /// Whether a command gets namespaces of its own, and so its own view of files, processes and
+    /// network.
+    pub namespaces: bool,
+    /// The version of the kernel's Landlock rules on files; 0 where there are none.
+    pub landlock_abi: u32,
+    /// Whether system calls are filtered.
+    pub seccomp: bool,
+    /// What cannot be enforced here, in a person's words.
+    pub missing: Vec<String>,
+}
+
+/// A directory that may be written to, and what in it may not.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WritableRoot {
+    /// The directory, absolute and canonical.
+    pub path: PathBuf,
+    /// What in it stays read-only, absolute and canonical.
+    pub read_only_subpaths: Vec<PathBuf>,
+}
+
+impl WritableRoot {
+    /// Whether a path, absolute and canonical, may be written to. Compared by components: `/work2`
+    /// is not in `/work`.
+    pub fn is_path_writable(&self, path: &Path) -> bool {
+        path.starts_with(&self.path)
+            && !self.read_only_subpaths.iter().any(|protected| path.starts_with(protected))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_root_holds_what_is_beneath_it_and_not_what_is_protected() {
+        let root =
+            WritableRoot { path: "/work".into(), read_only_subpaths: vec!["/work/.git".into()] };
+        for (path, writable) in [
+            ("/work", true),
+            ("/work/src/main.rs", true),
+            ("/work/.gitignore", true),
+            ("/work/.git", false),
+            ("/work/.git/config", false),
+            ("/work2/file", false),
+            ("/", false),
+        ] {
+            assert_eq!(root.is_path_writable(Path::new(path)), writable, "{path}");
+        }
+    }
+}

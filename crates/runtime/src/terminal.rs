@@ -1,0 +1,65 @@
+//! A command in the person's own terminal, without capture and without anything kept ready for
+//! another one.
+
+use crate::error::RuntimeError;
+use crate::request::CommandLine;
+use sandgate_protocol::{Enforcement, SandboxPolicy};
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+/// A command that the person at the keyboard wants confined.
+#[derive(Debug, Clone)]
+pub struct TerminalRequest {
+    /// The program and its arguments.
+    pub command: Vec<String>,
+    /// What it may touch.
+    pub policy: SandboxPolicy,
+    /// Where it runs, and the workspace of its policy; a relative path starts at this program's own
+    /// directory.
+    pub workspace: PathBuf,
+    /// Its whole environment, before the sandbox adds to it.
+    pub env: BTreeMap<OsString, OsString>,
+}
+
+/// What this machine's sandbox can enforce.
+pub fn enforcement() -> Enforcement {
+    sandgate_sandbox::SandboxManager::new().status()
+}
+
+/// Runs a command that the person at the keyboard typed, confined as its policy says, with this
+/// program's standard streams and terminal. Returns its exit code.
+///
+/// Call it in a program with one thread that has nothing else to do afterwards: this process enters
+/// the cage's namespaces itself, and a policy without a sandbox replaces it by the command.
+///
+/// # Errors
+/// When the command was not started.
+#[cfg(target_os = "linux")]
+pub fn run_in_terminal_as_person(request: TerminalRequest) -> Result<i32, RuntimeError> {
+    use sandgate_policy::Grant;
+    use sandgate_process::Shell;
+    use sandgate_protocol::ExecExpiration;
+
+    let TerminalRequest { command, policy, workspace, env } = request;
+    let command = CommandLine::Argv(command);
+    // No script is read here; which shell would is of no matter.
+    let shell = Shell::default_user_shell();
+    let params =
+        crate::resolve::resolve(command, &shell, &workspace, env, ExecExpiration::Cancellation)?;
+    let workspace = params.cwd.clone();
+    let grant = Grant::sandboxed_by_person(params, policy, workspace);
+    let env = sandgate_sandbox::SandboxManager::new().transform(grant)?;
+    Ok(sandgate_process::run_in_terminal(&env)?.code())
+}
+
+/// There is no sandbox for this system yet.
+///
+/// # Errors
+/// Always.
+#[cfg(not(target_os = "linux"))]
+pub fn run_in_terminal_as_person(request: TerminalRequest) -> Result<i32, RuntimeError> {
+    let TerminalRequest { command, .. } = request;
+    let _ = CommandLine::Argv(command);
+    Err(sandgate_sandbox::SandboxTransformError::Unavailable.into())
+}

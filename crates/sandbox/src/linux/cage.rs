@@ -1,0 +1,126 @@
+//! Everything that entering needs, made ready by ordinary code.
+
+use super::seccomp::{self, Beneath};
+use super::{CageError, landlock};
+use crate::Layout;
+use rustix::fd::OwnedFd;
+use sandgate_protocol::NetworkAccess;
+use seccompiler::BpfProgram;
+use std::collections::BTreeMap;
+use std::ffi::CString;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
+
+/// The confinement of one policy, ready to be entered.
+#[derive(Debug)]
+pub struct Cage {
+    /// What is mounted where, each thing after those that it lies in.
+    pub(super) steps: Vec<Step>,
+    /// The protected names that are not there, as the directory and the name in it.
+    pub(super) absent: Vec<(CString, CString)>,
+    pub(super) network: NetworkAccess,
+    /// The user's numbers mapped to themselves, as the kernel wants to be told.
+    pub(super) uid_map: CString,
+    pub(super) gid_map: CString,
+    pub(super) is_root: bool,
+    pub(super) rules: Rules,
+    pub(super) filters: Filters,
+}
+
+/// One mount over the read-only file system.
+#[derive(Debug)]
+pub(super) struct Step {
+    pub(super) path: CString,
+    pub(super) kind: Kind,
+}
+
+/// What is mounted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Kind {
+    /// The host's own directory, writable.
+    Root,
+    /// What is there, read-only.
+    Protect,
+    /// The same, for a name that is kept free: its index among those.
+    Reserved(usize),
+    /// What is there, as it is: who has a mount on it cannot move it.
+    Pin,
+}
+
+/// Landlock's rules, for both of the modes.
+#[derive(Debug)]
+pub(super) struct Rules {
+    pub(super) namespaces: Option<OwnedFd>,
+    pub(super) alone: Option<OwnedFd>,
+    /// What a rule may allow on this kernel.
+    pub(super) everything: u64,
+}
+
+/// The compiled filters, for both of the modes.
+#[derive(Debug)]
+pub(super) struct Filters {
+    pub(super) namespaces: Vec<BpfProgram>,
+    pub(super) alone: Vec<BpfProgram>,
+}
+
+impl Cage {
+    /// Makes ready to confine commands to a layout.
+    ///
+    /// # Errors
+    /// When the kernel's rules cannot be made.
+    pub fn build(layout: &Layout, network: NetworkAccess) -> Result<Self, CageError> {
+        let roots = layout.writable_roots();
+        let uid = rustix::process::geteuid();
+        let gid = rustix::process::getegid();
+        Ok(Self {
+            steps: steps(layout)?,
+            absent: layout.absent.iter().map(|path| split(path)).collect::<Result<_, _>>()?,
+            network,
+            uid_map: c_string(format!("{0} {0} 1\n", uid.as_raw())),
+            gid_map: c_string(format!("{0} {0} 1\n", gid.as_raw())),
+            is_root: uid.is_root(),
+            rules: Rules {
+                namespaces: landlock::rules(roots, network, true)?,
+                alone: landlock::rules(roots, network, false)?,
+                everything: landlock::everything(),
+            },
+            filters: Filters {
+                namespaces: seccomp::compile(Beneath::Namespaces, network)?,
+                alone: seccomp::compile(Beneath::LandlockOnly, network)?,
+            },
+        })
+    }
+}
+
+/// The mounts in the order of their paths, which puts what is inside after what it is inside of.
+fn steps(layout: &Layout) -> Result<Vec<Step>, CageError> {
+    let mut kinds: BTreeMap<&Path, Kind> = BTreeMap::new();
+    for root in layout.writable_roots() {
+        kinds.insert(&root.path, Kind::Root);
+        for path in &root.read_only_subpaths {
+            kinds.entry(path).or_insert(Kind::Protect);
+        }
+    }
+    for (index, path) in layout.absent.iter().enumerate() {
+        kinds.insert(path, Kind::Reserved(index));
+    }
+    for path in &layout.pinned {
+        kinds.entry(path).or_insert(Kind::Pin);
+    }
+    let step = |(path, kind)| Ok(Step { path: c_path(path)?, kind });
+    kinds.into_iter().map(step).collect()
+}
+
+fn split(path: &Path) -> Result<(CString, CString), CageError> {
+    let parent = path.parent().unwrap_or(path);
+    let name = path.file_name().map(Path::new).unwrap_or(path);
+    Ok((c_path(parent)?, c_path(name)?))
+}
+
+fn c_path(path: &Path) -> Result<CString, CageError> {
+    CString::new(path.as_os_str().as_bytes()).map_err(|_| CageError::NulByte(path.to_owned()))
+}
+
+fn c_string(text: String) -> CString {
+    CString::new(text).expect("numbers and spaces hold no NUL")
+}

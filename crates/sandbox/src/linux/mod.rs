@@ -1,0 +1,41 @@
+//! Linux: namespaces, Landlock and seccomp, in layers.
+//!
+//! A [`Cage`] is built once, from a policy, by ordinary code; it holds every path as the kernel
+//! wants it, the Landlock rules and the filters. Entering it allocates nothing, so that it can be
+//! done by a process that was forked from one with threads.
+
+mod cage;
+mod devices;
+mod enter;
+mod landlock;
+mod network;
+mod reserve;
+mod seccomp;
+mod status;
+
+pub use cage::Cage;
+pub use enter::{Mode, Stuck};
+pub use reserve::Reservations;
+pub(crate) use status::status;
+
+use std::path::PathBuf;
+
+/// Why a cage could not be built.
+#[derive(Debug, thiserror::Error)]
+pub enum CageError {
+    /// A path that no system call can be given.
+    #[error("{} contains a NUL byte", .0.display())]
+    NulByte(PathBuf),
+    /// The kernel's file access rules could not be made.
+    #[error("cannot make the rules for files (Landlock): {0}")]
+    Landlock(String),
+    /// The filter could not be compiled.
+    #[error("cannot compile the filter for system calls: {0}")]
+    Filter(String),
+}
+
+impl CageError {
+    fn filter(error: impl std::fmt::Display) -> Self {
+        Self::Filter(error.to_string())
+    }
+}

@@ -1,0 +1,40 @@
+//! What this machine can enforce, found out by trying.
+
+use crate::sys;
+use sandgate_protocol::{Enforcement, SandboxType};
+
+/// The versions of Landlock that brought something, and what is missing before them.
+const LANDLOCK: [(u32, &str); 5] = [
+    (2, "moving files between directories is refused altogether: Landlock is older than version 2"),
+    (3, "files outside the roots can be cut short: Landlock is older than version 3"),
+    (4, "TCP is held by the filter only: Landlock is older than version 4"),
+    (5, "device files answer to ioctl: Landlock is older than version 5"),
+    (6, "signals reach other processes of the user: Landlock is older than version 6"),
+];
+
+/// Tries it.
+pub(crate) fn status() -> Enforcement {
+    let namespaces = sys::may_make_namespaces();
+    let landlock_abi = sys::landlock_version().cast_unsigned();
+    let seccomp = sys::has_filters();
+    let mut missing = Vec::new();
+    if !namespaces {
+        missing.push(
+            "namespaces are refused to this user here: protected names, file modes, owners and \
+             times, and what other processes share are not held (docs/platforms.md)"
+                .to_owned(),
+        );
+    }
+    if landlock_abi == 0 {
+        missing.push("this kernel has no Landlock, or it is switched off".to_owned());
+    } else if !namespaces {
+        let too_old = LANDLOCK.iter().filter(|(version, _)| landlock_abi < *version);
+        missing.extend(too_old.map(|(_, what)| (*what).to_owned()));
+    }
+    if !seccomp {
+        missing.push("this kernel has no filters for system calls".to_owned());
+    }
+    let enforceable = seccomp && (namespaces || landlock_abi > 0);
+    let sandbox = if enforceable { SandboxType::LinuxSeccomp } else { SandboxType::None };
+    Enforcement { sandbox, namespaces, landlock_abi, seccomp, missing }
+}

@@ -1,0 +1,198 @@
+//! The kernel calls that have no safe form elsewhere, and the only unsafe code of this crate.
+//!
+//! None allocates or takes a lock: all may be used after a fork.
+
+#![allow(unsafe_code, reason = "this module is where the crate talks to the kernel")]
+
+use rustix::fd::{AsFd, AsRawFd as _, BorrowedFd};
+use rustix::io::Errno;
+use rustix::thread::{CapabilitySet, CapabilitySets, UnshareFlags};
+use seccompiler::sock_filter;
+use std::ffi::CStr;
+use std::ptr;
+
+/// No write through this mount.
+pub(crate) const READ_ONLY: u64 = libc::MOUNT_ATTR_RDONLY;
+/// Set-user-id bits mean nothing on this mount.
+pub(crate) const NO_SETUID: u64 = libc::MOUNT_ATTR_NOSUID;
+/// Device files on this mount open nothing.
+pub(crate) const NO_DEVICES: u64 = libc::MOUNT_ATTR_NODEV;
+
+/// Whether the mounts beneath a mount are meant too.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Recursive {
+    Yes,
+    No,
+}
+
+fn done(result: libc::c_long) -> Result<(), Errno> {
+    if result >= 0 {
+        return Ok(());
+    }
+    // SAFETY: the location is this thread's own and always valid.
+    let location = unsafe { libc::__errno_location() };
+    // SAFETY: as above; reading an integer.
+    Err(Errno::from_raw_os_error(unsafe { *location }))
+}
+
+/// Leaves namespaces for new ones.
+pub(crate) fn unshare(flags: UnshareFlags) -> Result<(), Errno> {
+    let flags = libc::c_long::from(flags.bits());
+    // SAFETY: only namespaces are left, never memory or descriptors: the flags used name no other.
+    done(unsafe { libc::syscall(libc::SYS_unshare, flags) })
+}
+
+/// Whether this process has the capability that mounts ask for.
+pub(crate) fn may_administer() -> bool {
+    rustix::thread::capabilities(None)
+        .is_ok_and(|sets| sets.effective.contains(CapabilitySet::SYS_ADMIN))
+}
+
+/// Whether this user may make the namespaces of a cage. A child tries it.
+pub(crate) fn may_make_namespaces() -> bool {
+    let flags =
+        UnshareFlags::NEWNS | UnshareFlags::NEWIPC | UnshareFlags::NEWNET | UnshareFlags::NEWPID;
+    // SAFETY: the child makes two kernel calls and exits.
+    let child = unsafe { libc::fork() };
+    if child == 0 {
+        let made = (may_administer() && unshare(flags).is_ok())
+            || unshare(flags | UnshareFlags::NEWUSER).is_ok();
+        // SAFETY: `_exit` runs nothing and does not return.
+        unsafe { libc::_exit(libc::c_int::from(!made)) };
+    }
+    let Some(child) = rustix::process::Pid::from_raw(child) else { return false };
+    let none = rustix::process::WaitOptions::empty();
+    let status = rustix::io::retry_on_intr(|| rustix::process::waitpid(Some(child), none));
+    status.is_ok_and(|status| status.is_some_and(|(_, status)| status.exit_status() == Some(0)))
+}
+
+/// Whether this kernel filters system calls.
+pub(crate) fn has_filters() -> bool {
+    let refuse = libc::SECCOMP_RET_ERRNO;
+    // SAFETY: the kernel reads one number and says whether it knows this action.
+    done(unsafe {
+        libc::syscall(libc::SYS_seccomp, libc::SECCOMP_GET_ACTION_AVAIL, 0, &raw const refuse)
+    })
+    .is_ok()
+}
+
+/// Adds attributes to a mount.
+pub(crate) fn mount_attributes(
+    directory: impl AsFd,
+    path: &CStr,
+    recursive: Recursive,
+    attributes: u64,
+) -> Result<(), Errno> {
+    let mut flags = libc::AT_EMPTY_PATH;
+    if recursive == Recursive::Yes {
+        flags |= libc::AT_RECURSIVE;
+    }
+    let wanted =
+        libc::mount_attr { attr_set: attributes, attr_clr: 0, propagation: 0, userns_fd: 0 };
+    // SAFETY: a C string and a live structure of the size that is named; nothing is written back.
+    done(unsafe {
+        libc::syscall(
+            libc::SYS_mount_setattr,
+            directory.as_fd().as_raw_fd(),
+            path.as_ptr(),
+            flags,
+            &raw const wanted,
+            size_of::<libc::mount_attr>(),
+        )
+    })
+}
+
+/// Leaves the keyring that was inherited from the user's session.
+pub(crate) fn new_session_keyring() {
+    const JOIN_SESSION_KEYRING: libc::c_int = 1;
+    // A kernel without keyrings has nothing to leave, and the filter refuses to use any.
+    // SAFETY: a null name asks for a new keyring.
+    unsafe { libc::syscall(libc::SYS_keyctl, JOIN_SESSION_KEYRING, ptr::null::<u8>()) };
+}
+
+/// Gives up all capabilities, those that root gains by executing a program too.
+pub(crate) fn drop_capabilities() -> Result<(), Errno> {
+    use rustix::thread::CapabilitiesSecureBits as Bits;
+    let locked = Bits::NO_ROOT
+        | Bits::NO_ROOT_LOCKED
+        | Bits::NO_SETUID_FIXUP
+        | Bits::NO_SETUID_FIXUP_LOCKED
+        | Bits::NO_CAP_AMBIENT_RAISE
+        | Bits::NO_CAP_AMBIENT_RAISE_LOCKED;
+    // Without the capability to say so there is none to lose by an exec either.
+    let _ = rustix::thread::set_capabilities_secure_bits(locked);
+    for capability in 0..64 {
+        // Numbers that this kernel does not know, and having no right to drop, end the same way.
+        // SAFETY: only integers.
+        unsafe { libc::prctl(libc::PR_CAPBSET_DROP, capability, 0, 0, 0) };
+    }
+    let none = CapabilitySet::empty();
+    let sets = CapabilitySets { effective: none, permitted: none, inheritable: none };
+    rustix::thread::set_capabilities(None, sets)
+}
+
+/// Lives by Landlock rules from now on.
+pub(crate) fn landlock_restrict(rules: BorrowedFd<'_>) -> Result<(), Errno> {
+    // SAFETY: only integers.
+    done(unsafe { libc::syscall(libc::SYS_landlock_restrict_self, rules.as_raw_fd(), 0) })
+}
+
+/// Allows more beneath a directory.
+pub(crate) fn landlock_allow(
+    rules: BorrowedFd<'_>,
+    directory: BorrowedFd<'_>,
+    access: u64,
+) -> Result<(), Errno> {
+    #[repr(C, packed)]
+    struct PathBeneath {
+        allowed_access: u64,
+        parent: libc::c_int,
+    }
+    const PATH_BENEATH: libc::c_int = 1;
+    let rule = PathBeneath { allowed_access: access, parent: directory.as_raw_fd() };
+    // SAFETY: the kernel reads the structure that this kind of rule has.
+    done(unsafe {
+        libc::syscall(
+            libc::SYS_landlock_add_rule,
+            rules.as_raw_fd(),
+            PATH_BENEATH,
+            &raw const rule,
+            0,
+        )
+    })
+}
+
+/// The version of Landlock that this kernel has; 0 without it.
+pub(crate) fn landlock_version() -> i32 {
+    const VERSION: libc::c_int = 1;
+    // SAFETY: no structure is given, which asks for the version only.
+    let version =
+        unsafe { libc::syscall(libc::SYS_landlock_create_ruleset, ptr::null::<u8>(), 0, VERSION) };
+    i32::try_from(version).unwrap_or(0).max(0)
+}
+
+/// Installs a filter for system calls. `no_new_privs` must be set.
+pub(crate) fn install_filter(filter: &[sock_filter]) -> Result<(), Errno> {
+    let program = libc::sock_fprog {
+        len: u16::try_from(filter.len()).map_err(|_| Errno::TOOBIG)?,
+        filter: filter.as_ptr().cast_mut().cast(),
+    };
+    // SAFETY: the program points to a live array of the length it names; both structures are laid
+    // out as the kernel's.
+    done(unsafe {
+        libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, 0, &raw const program)
+    })
+}
+
+/// Brings a network interface up.
+pub(crate) fn interface_up(socket: impl AsFd, name: &CStr) -> Result<(), Errno> {
+    // SAFETY: a zeroed request is a valid one.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    for (to, from) in request.ifr_name.iter_mut().zip(name.to_bytes()) {
+        *to = libc::c_char::from_ne_bytes([*from]);
+    }
+    request.ifr_ifru.ifru_flags = i16::try_from(libc::IFF_UP | libc::IFF_RUNNING).unwrap_or(0);
+    let fd = socket.as_fd().as_raw_fd();
+    // SAFETY: the kernel reads a live request of the kind that this call takes.
+    done(unsafe { libc::syscall(libc::SYS_ioctl, fd, libc::SIOCSIFFLAGS, &raw const request) })
+}
