@@ -21,8 +21,7 @@ pub(crate) fn error(what: &str, advice: Option<&str>) -> Vec<u8> {
 
 /// The command is about to run, and nothing will confine it.
 pub(crate) fn unconfined() -> Vec<u8> {
-    let text =
-        "warning: this command runs unconfined, with all your rights; there is no sandbox yet";
+    let text = "warning: this command runs unconfined, with all your rights; sandgate sandbox confines one";
     line(WARNING, text)
 }
 

@@ -76,9 +76,6 @@ pub enum SpawnError {
         /// The step that failed and the system's answer.
         source: io::Error,
     },
-    /// The command was granted without confinement, and this way of running it has no other.
-    #[error("the command is not confined, so it cannot be run like this")]
-    NoCage,
     /// More commands run at once than one spawner watches over.
     #[error("too many commands are running: end some first")]
     TooManyCommands,

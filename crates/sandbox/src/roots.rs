@@ -300,7 +300,7 @@ fn git_directories(file: &Path) -> Vec<PathBuf> {
     std::iter::once(own).chain(shared).collect()
 }
 
-#[cfg(test)]
+#[cfg(all(test, unix))]
 mod tests {
     use super::*;
     use std::fs;
