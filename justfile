@@ -10,7 +10,7 @@ default:
 build:
     cargo build --release
 
-# Run a command in the cage: just run 'echo hello'
+# Run a command through the gate: just run 'echo hello'
 run *COMMAND:
     cargo run --release -- run -- "$@"
 

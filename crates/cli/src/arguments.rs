@@ -64,9 +64,11 @@ enum CliVerb {
 const RUN_HELP: &str = "\
 Examples:
   sandgate run -- 'grep -r hello . | wc -l'     a script, for your own shell
-  sandgate run -- cargo test --workspace        a program and its arguments, without a shell
+  sandgate run -- git log --oneline             a program and its arguments, without a shell
   sandgate run --timeout-ms 0 -- make           as long as it takes
   sandgate run --json -- 'ls -la'               for programs: one event a line
+
+A script is read by a login shell, whose profile may set PATH anew; --no-login keeps yours.
 
 Exit codes: the command's own; 128+N if signal N ended it; 124 if its time was over;
 125 if sandgate itself failed; 126 if the program cannot be executed; 127 if there is none;

@@ -3,6 +3,7 @@
 use anstream::{AutoStream, ColorChoice};
 use anstyle::{AnsiColor, Effects, Style};
 use sandgate_protocol::{ExecExpiration, ExecToolCallOutput};
+use sandgate_runtime::FailureKind;
 use std::io::Write as _;
 use std::time::Duration;
 
@@ -17,6 +18,18 @@ pub(crate) fn error(what: &str, advice: Option<&str>) -> Vec<u8> {
         note.extend(format!("          {advice}\n").bytes());
     }
     note
+}
+
+/// What the person can do about it, where the error itself does not say.
+pub(crate) fn advice(kind: FailureKind) -> Option<&'static str> {
+    match kind {
+        FailureKind::NotFound => Some("Check the spelling, or name it by its whole path."),
+        FailureKind::Directory => Some("Name another directory with --cd."),
+        FailureKind::Request
+        | FailureKind::NotExecutable
+        | FailureKind::System
+        | FailureKind::NobodyListens => None,
+    }
 }
 
 /// The command is about to run, and nothing will confine it.

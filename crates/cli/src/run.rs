@@ -5,7 +5,7 @@ use crate::show::Show;
 use crate::signals::Signals;
 use crate::writer::Writer;
 use crate::{exit, notes};
-use sandgate_runtime::{CommandOutcome, CommandRequest, FailureKind, KeepOutput, Runtime};
+use sandgate_runtime::{CommandOutcome, CommandRequest, KeepOutput, Runtime};
 use sandgate_runtime::{RuntimeError, Stop, new_call_id};
 use std::io::{self, Write as _};
 use std::process::ExitCode;
@@ -75,21 +75,9 @@ fn conclude(
         (None, Ok(outcome), _) => exit::of_command(&outcome.output, received),
         (None, Err(RuntimeError::NobodyListens(_)), Some(signal)) => exit::of_signal(signal),
         (None, Err(error), _) => {
-            complain(&error.to_string(), advice(error.kind()));
+            complain(&error.to_string(), notes::advice(error.kind()));
             exit::of_failure(error.kind())
         }
-    }
-}
-
-/// What the person can do about it, where the error itself does not say.
-fn advice(kind: FailureKind) -> Option<&'static str> {
-    match kind {
-        FailureKind::NotFound => Some("Check the spelling, or name it by its whole path."),
-        FailureKind::Directory => Some("Name another directory with --cd."),
-        FailureKind::Request
-        | FailureKind::NotExecutable
-        | FailureKind::System
-        | FailureKind::NobodyListens => None,
     }
 }
 

@@ -55,7 +55,7 @@ pub(crate) struct CliSandbox {
     status: bool,
 
     /// Print the status as JSON
-    #[arg(long, requires = "status")]
+    #[arg(long)]
     json: bool,
 }
 
@@ -83,6 +83,10 @@ pub(crate) fn understand(cli: CliSandbox) -> Result<SandboxArguments, clap::Erro
     let CliSandbox { command, sandbox, full_auto, cd, writable, network, status, json } = cli;
     if status {
         return Ok(SandboxArguments::Status { json });
+    }
+    if json {
+        let message = "--json needs --status: a command's output is its own".to_owned();
+        return Err(usage_error("sandbox", ErrorKind::ArgumentConflict, message));
     }
     let chosen = if full_auto { Some(Mode::WorkspaceWrite) } else { sandbox };
     let policy = match chosen.unwrap_or(Mode::ReadOnly) {
@@ -119,10 +123,14 @@ pub(crate) fn sandbox(arguments: SandboxArguments) -> ExitCode {
 
 fn run(command: Vec<String>, policy: SandboxPolicy, workspace: PathBuf) -> u8 {
     let env = std::env::vars_os().collect();
+    if policy == SandboxPolicy::DangerFullAccess {
+        let _ = io::stderr().write_all(&notes::unconfined());
+    }
     match run_in_terminal_as_person(TerminalRequest { command, policy, workspace, env }) {
         Ok(code) => exit::of_code(code),
         Err(error) => {
-            let _ = io::stderr().write_all(&notes::error(&error.to_string(), None));
+            let advice = notes::advice(error.kind());
+            let _ = io::stderr().write_all(&notes::error(&error.to_string(), advice));
             exit::of_failure(error.kind())
         }
     }

@@ -66,7 +66,7 @@ fn a_program_that_does_not_exist_is_127() {
     let outcome = Running::start(command.env("PATH", "/somewhere:/else")).wait();
     assert_eq!(outcome.code, Some(127));
     let expected =
-        "sandgate: there is no program called no-such-program in PATH (/somewhere:/else)\n";
+        "sandgate: there is no program called \"no-such-program\" in PATH (/somewhere:/else)\n";
     assert!(outcome.stderr.starts_with(expected), "{}", outcome.stderr);
 
     let outcome = world.run(&["--", "./no-such-program", "x"]);

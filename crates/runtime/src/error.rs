@@ -9,7 +9,7 @@ use std::io;
 #[non_exhaustive]
 pub enum RuntimeError {
     /// No directory of `PATH` has the program.
-    #[error("there is no program called {name} in PATH ({searched})")]
+    #[error("there is no program called {name:?} in PATH ({searched})")]
     NotInPath {
         /// What was looked for.
         name: String,

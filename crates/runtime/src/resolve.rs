@@ -66,7 +66,7 @@ fn directory(named: &Path) -> Result<PathBuf, SpawnError> {
         kind @ io::ErrorKind::NotADirectory => io::Error::new(kind, "a part of the path is a file"),
         _ => error,
     });
-    let checked = canonical.and_then(|canonical| match canonical.is_dir() {
+    let checked = canonical.and_then(|canonical| match std::fs::metadata(&canonical)?.is_dir() {
         true => Ok(canonical),
         false => Err(io::Error::new(io::ErrorKind::NotADirectory, "it is not a directory")),
     });
@@ -254,7 +254,7 @@ mod tests {
         let env = with_path(&root, &["", ".", "bin", "./bin"]);
         let error = program("tool", root.path(), &env).unwrap_err();
         assert_eq!(error.kind(), crate::FailureKind::NotFound);
-        assert!(error.to_string().contains("no program called tool in PATH"), "{error}");
+        assert!(error.to_string().contains("no program called \"tool\" in PATH"), "{error}");
     }
 
     #[test]
@@ -275,7 +275,7 @@ mod tests {
         let error = program("ls", Path::new("/"), &Environment::new()).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "there is no program called ls in PATH (which names no directory)"
+            "there is no program called \"ls\" in PATH (which names no directory)"
         );
     }
 

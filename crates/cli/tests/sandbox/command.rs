@@ -56,7 +56,7 @@ fn streams_pass_through() {
     assert_eq!((outcome.stdout(), outcome.stderr.as_str()), ("in", "err\n"));
 }
 
-/// spec SANDBOX.64: In danger-full-access mode nothing confines the command.
+/// spec SANDBOX.64: In danger-full-access mode nothing confines the command, and a warning says so.
 #[test]
 fn danger_means_what_it_says() {
     let cage = Cage::new();
@@ -64,6 +64,7 @@ fn danger_means_what_it_says() {
     let outcome = cage.run_with(&options, "echo after > \"$OUT/victim\"; exit 7");
     assert_eq!(outcome.code, Some(7), "{outcome:?}");
     assert_eq!(fs::read_to_string(cage.outside("victim")).unwrap(), "after\n");
+    assert!(outcome.stderr.contains("runs unconfined"), "{outcome:?}");
 }
 
 /// spec SANDBOX.65: Options that a mode cannot honour are refused, and nothing runs.
@@ -77,6 +78,7 @@ fn options_that_mean_nothing_are_refused() {
         &["--sandbox", "read-only", "--full-auto"],
         &["--sandbox", "nonsense"],
         &["--status"],
+        &["--json"],
     ] {
         let outcome = cage.run_with(options, "echo ran");
         assert_eq!((outcome.code, outcome.stdout()), (Some(2), ""), "{options:?}: {outcome:?}");
