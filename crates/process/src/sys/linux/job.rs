@@ -52,7 +52,10 @@ impl Job {
         let control = watch(control).map_err(|e| LaunchError::new(Stage::SetUp, e))?;
         let taken = async {
             for packet in strings.chunks(PACKET_BYTES) {
-                send_packet(&control, packet).await?;
+                // Whoever stops listening half way has said why.
+                if send_packet(&control, packet).await.is_err() {
+                    break;
+                }
             }
             reply(&control).await
         };
@@ -141,8 +144,10 @@ async fn send_packet(control: &AsyncFd<OwnedFd>, packet: &[u8]) -> io::Result<()
 async fn reply(control: &AsyncFd<OwnedFd>) -> io::Result<Option<Reply>> {
     let mut bytes = [0u8; 16];
     let read = control.async_io(Interest::READABLE, |fd| {
-        match rustix::io::retry_on_intr(|| rustix::io::read(fd, &mut bytes)) {
-            Err(rustix::io::Errno::CONNRESET) => Ok(0),
+        let mut read = || rustix::io::retry_on_intr(|| rustix::io::read(fd, &mut bytes));
+        match read() {
+            // It went without hearing our last word. That is said once, and before its own last one.
+            Err(rustix::io::Errno::CONNRESET) => Ok(read()?),
             other => Ok(other?),
         }
     });
