@@ -31,6 +31,6 @@ pub use output::{
     Decoded, HeadTailBuffer, ModelFormat, OutputCapture, RawOutput, RawStream, Spill, SpillPolicy,
     SpillReport, decode, harmless, incomplete_utf8_at_end,
 };
-pub use shell::{Login, Shell, ShellError, ShellType, is_executable_file};
+pub use shell::{Login, Shell, ShellError, ShellType};
 pub use spawner::{Spawner, Stdin, TerminalSize};
 pub use stop::Stop;

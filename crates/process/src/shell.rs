@@ -269,13 +269,13 @@ fn is_usable(path: &Path) -> bool {
 
 /// Whether there is a file, behind links too, that this person may execute.
 #[cfg(unix)]
-pub fn is_executable_file(path: &Path) -> bool {
+fn is_executable_file(path: &Path) -> bool {
     path.is_file() && rustix::fs::access(path, rustix::fs::Access::EXEC_OK).is_ok()
 }
 
 /// Whether there is a file, behind links too. Windows tells programs by their names.
 #[cfg(windows)]
-pub fn is_executable_file(path: &Path) -> bool {
+fn is_executable_file(path: &Path) -> bool {
     path.is_file()
 }
 

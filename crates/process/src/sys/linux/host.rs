@@ -12,7 +12,8 @@ use rustix::net::{
     AddressFamily, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketFlags, SocketType,
     sendmsg, socketpair,
 };
-use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, WaitIdStatus, WaitOptions};
+use rustix::process::{kill_process, waitid, waitpid};
 use std::io::{self, IoSlice};
 use std::mem::MaybeUninit;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -117,7 +118,7 @@ impl Nursery {
         let mut line = self.line.lock().unwrap_or_else(PoisonError::into_inner);
         if Arc::ptr_eq(&line, gone) {
             // If it is there after all, it does not move.
-            let _ = kill_process(gone.pid, Signal::KILL);
+            gone.signal(Signal::KILL);
             *line = Arc::new(Line::open()?);
         }
         Ok(())
@@ -139,9 +140,22 @@ impl Line {
         }
     }
 
-    /// Whether the nursery's process has not ended.
+    /// Whether the nursery's process has not ended. One that has is not waited for here: until this
+    /// is dropped its id must not be given to anybody else.
     fn is_there(&self) -> bool {
-        matches!(waitpid(Some(self.pid), WaitOptions::NOHANG), Ok(None))
+        matches!(self.look(), Ok(None))
+    }
+
+    /// Signals the nursery, unless something else of the host has waited for it already.
+    fn signal(&self, signal: Signal) {
+        if self.look().is_ok() {
+            let _ = kill_process(self.pid, signal);
+        }
+    }
+
+    fn look(&self) -> Result<Option<WaitIdStatus>, Errno> {
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        rustix::io::retry_on_intr(|| waitid(WaitId::Pid(self.pid), options))
     }
 
     /// Sends a request; `false` when nobody is there to take it.
@@ -170,7 +184,7 @@ impl Drop for Line {
     fn drop(&mut self) {
         self.requests = None;
         // Somebody may have stopped it.
-        let _ = kill_process(self.pid, Signal::CONT);
+        self.signal(Signal::CONT);
         let limit = Instant::now() + DISMISSAL;
         while let Ok(None) = waitpid(Some(self.pid), WaitOptions::NOHANG) {
             if Instant::now() > limit {
