@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod call_id;
+mod denial;
 mod error;
 mod event;
 mod exec;
@@ -13,6 +14,7 @@ mod output;
 mod sandbox_policy;
 
 pub use call_id::CallId;
+pub use denial::{DenialEvidence, DenialRule, Denials, DeniedOperation};
 pub use error::ExecError;
 pub use event::{Encoding, Event, ExecCommandBegin, ExecCommandEnd, ExecCommandOutputDelta};
 pub use event::{ExecCommandOutputOmitted, OutputStream};

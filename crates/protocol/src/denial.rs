@@ -1,0 +1,140 @@
+//! What the sandbox refused, as facts.
+
+use serde::{Deserialize, Serialize};
+
+/// One thing that a command tried and its sandbox refused.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct DenialEvidence {
+    /// What was tried.
+    pub operation: DeniedOperation,
+    /// On what: an absolute path, an address with its port, or what else the call was about. What of
+    /// a path is not UTF-8 is replaced.
+    pub target: String,
+    /// The system call by which it was tried.
+    pub syscall: String,
+    /// Why it was refused.
+    pub rule: DenialRule,
+}
+
+/// What a command tried.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum DeniedOperation {
+    /// To write to something that is there.
+    Write,
+    /// To make a file, a directory, a link or a socket.
+    Create,
+    /// To remove something.
+    Remove,
+    /// To rename something, or to put it in another's place.
+    Rename,
+    /// To change a mode, an owner, times or attributes.
+    Change,
+    /// To connect to an address.
+    Connect,
+    /// To listen at an address.
+    Bind,
+    /// To send to an address.
+    Send,
+    /// To make a socket of a kind that nobody in the cage has a use for.
+    Socket,
+    /// To use a part of the kernel that the cage keeps closed.
+    Use,
+}
+
+/// Why the sandbox refused something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum DenialRule {
+    /// It lies outside the writable roots.
+    OutsideWritableRoots,
+    /// It lies inside one, and is protected there.
+    ProtectedName,
+    /// The network is off.
+    NetworkOff,
+    /// A unix socket that does not lie in a writable root.
+    SocketOutsideWritableRoots,
+    /// Nothing in the cage may do this.
+    NeverAllowed,
+}
+
+/// All that was refused to one command.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Denials {
+    /// Each thing once, in the order of the first attempts; no more than [`Denials::MOST`].
+    #[serde(rename = "denials")]
+    pub evidence: Vec<DenialEvidence>,
+    /// How many attempts are not listed, because there were more.
+    #[serde(rename = "more_denials")]
+    pub more: u64,
+}
+
+impl Denials {
+    /// How many are listed.
+    pub const MOST: usize = 100;
+
+    /// Whether nothing was refused.
+    pub fn is_empty(&self) -> bool {
+        self.evidence.is_empty() && self.more == 0
+    }
+}
+
+impl DeniedOperation {
+    /// Its name, on the wire and for people.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Write => "write",
+            Self::Create => "create",
+            Self::Remove => "remove",
+            Self::Rename => "rename",
+            Self::Change => "change",
+            Self::Connect => "connect",
+            Self::Bind => "bind",
+            Self::Send => "send",
+            Self::Socket => "socket",
+            Self::Use => "use",
+        }
+    }
+}
+
+impl DenialRule {
+    /// The rule in a person's words.
+    pub fn reason(self) -> &'static str {
+        match self {
+            Self::OutsideWritableRoots => "outside the writable roots",
+            Self::ProtectedName => "protected",
+            Self::NetworkOff => "the network is off",
+            Self::SocketOutsideWritableRoots => "a socket outside the writable roots",
+            Self::NeverAllowed => "never allowed in the sandbox",
+        }
+    }
+}
+
+impl std::fmt::Display for DenialEvidence {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} {} ({})", self.operation.name(), self.target, self.rule.reason())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_denial_reads_as_what_was_tried_and_why_not() {
+        let denial = DenialEvidence {
+            operation: DeniedOperation::Write,
+            target: "/etc/hosts".to_owned(),
+            syscall: "openat".to_owned(),
+            rule: DenialRule::OutsideWritableRoots,
+        };
+        assert_eq!(denial.to_string(), "write /etc/hosts (outside the writable roots)");
+        let json = serde_json::json!({
+            "operation": "write",
+            "target": "/etc/hosts",
+            "syscall": "openat",
+            "rule": "outside-writable-roots",
+        });
+        assert_eq!(serde_json::to_value(&denial).unwrap(), json);
+    }
+}
