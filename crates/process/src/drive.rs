@@ -2,8 +2,8 @@
 
 use crate::handle::Exit;
 use crate::stop::{Cause, Step, Watch, until};
-use crate::sys::{Ended, Job, Reader};
-use sandgate_protocol::{OutputStream, SIGNAL_INTERRUPT};
+use crate::sys::{Ended, Held, Job, Reader};
+use sandgate_protocol::{Denials, OutputStream, SIGNAL_INTERRUPT};
 use std::io;
 use std::time::Duration;
 use tokio::sync::watch;
@@ -60,6 +60,9 @@ pub(crate) struct Finished {
     pub(crate) left_running: u32,
     /// From the first look to the command's own end.
     pub(crate) duration: Duration,
+    pub(crate) held: Held,
+    /// What was refused to it.
+    pub(crate) denials: Denials,
 }
 
 /// Runs a job to its end. `on_exit` is called when the command itself has ended, before the rest of
@@ -117,12 +120,14 @@ pub(crate) async fn drive(
         }
     }
     let mut left_running = 0;
+    let (held, mut denials) = refused(&mut job);
     if cause.is_none() && stragglers == Stragglers::Leave {
         job.leave();
     } else if ended.stragglers {
         job.kill();
         // If nobody says how many, it is at least the one that is waited for.
         left_running = timeout(GONE, job.gone()).await.unwrap_or(1);
+        denials.append(refused(&mut job).1);
     }
     // Nobody of the job writes any more, so what is in the pipes is all there is.
     draining.send_replace(true);
@@ -141,7 +146,20 @@ pub(crate) async fn drive(
             () = patience => {}
         }
     }
-    Finished { exit: ended.exit, cause, pipes_still_open, left_running, duration }
+    let exit = ended.exit;
+    Finished { exit, cause, pipes_still_open, left_running, duration, held, denials }
+}
+
+/// What holds a job, and what was refused to it since it was last asked.
+#[cfg(target_os = "linux")]
+fn refused(job: &mut Job) -> (Held, Denials) {
+    (job.held(), job.take_denials())
+}
+
+/// Elsewhere nobody knows.
+#[cfg(not(target_os = "linux"))]
+fn refused(_job: &mut Job) -> (Held, Denials) {
+    Default::default()
 }
 
 /// How the reading of a job's output came to its end.

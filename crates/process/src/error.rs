@@ -125,7 +125,7 @@ impl SpawnError {
     }
 
     pub(crate) fn from_launch(env: &ExecEnv, error: LaunchError) -> Self {
-        let LaunchError { stage, source } = error;
+        let LaunchError { stage, source, .. } = error;
         match (stage, source.kind()) {
             (Stage::Chdir, _) => Self::Directory { cwd: env.cwd().to_owned(), source },
             (_, io::ErrorKind::ArgumentListTooLong) => too_large(env),

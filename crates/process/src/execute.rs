@@ -6,8 +6,8 @@ use crate::handle::Exit;
 use crate::output::{HeadTailBuffer, OutputCapture, RawOutput, Spill, SpillPolicy, SpillReport};
 use crate::spawner::{Spawner, Stdin};
 use crate::stop::{Cause, Step, Stop, Watch};
-use crate::sys::{Launched, Stdio};
-use sandgate_protocol::{EXIT_CODE_TIMEOUT, ExecToolCallOutput, OutputStream};
+use crate::sys::{Held, Launched, Stdio};
+use sandgate_protocol::{Denials, EXIT_CODE_TIMEOUT, ExecToolCallOutput, OutputStream};
 use sandgate_sandbox::ExecEnv;
 use std::io;
 use std::time::Duration;
@@ -46,6 +46,10 @@ pub struct Executed {
     pub raw: RawOutput,
     /// The file that holds all of them, if they were too many.
     pub spill: Option<SpillReport>,
+    /// Whether it had namespaces of its own.
+    pub namespaces: bool,
+    /// Whether all that was refused to it is known.
+    pub supervised: bool,
 }
 
 /// Runs a command to its end, to its time limit, or until `stop` says so. Whatever happens, what it
@@ -104,6 +108,8 @@ fn never_started(step: Step) -> Finished {
         pipes_still_open: false,
         left_running: 0,
         duration: Duration::ZERO,
+        held: Held::default(),
+        denials: Denials::default(),
     }
 }
 
@@ -145,7 +151,9 @@ impl<S> Recorder<'_, S> {
             cancelled: finished.cause == Some(Cause::Cancelled),
             pipes_still_open: finished.pipes_still_open,
             left_running: finished.left_running,
+            denials: finished.denials,
         };
-        Executed { output, raw, spill }
+        let Held { namespaces, supervised } = finished.held;
+        Executed { output, raw, spill, namespaces, supervised }
     }
 }

@@ -2,21 +2,49 @@
 
 use crate::error::SpawnError;
 use crate::handle::Exit;
-use crate::sys::in_place;
+use crate::sys::{Held, in_place};
+use sandgate_protocol::Denials;
 use sandgate_sandbox::ExecEnv;
+
+/// A command that ran in the caller's terminal.
+#[derive(Debug)]
+pub struct RanInTerminal {
+    /// How it ended.
+    pub exit: Exit,
+    /// What its sandbox refused.
+    pub denials: Denials,
+    pub(crate) held: Held,
+}
+
+impl Default for RanInTerminal {
+    fn default() -> Self {
+        Self { exit: Exit::KILLED, denials: Denials::default(), held: Held::default() }
+    }
+}
+
+impl RanInTerminal {
+    /// Whether it had namespaces of its own.
+    pub fn had_namespaces(&self) -> bool {
+        self.held.namespaces
+    }
+
+    /// Whether all that was refused to it is known.
+    pub fn was_supervised(&self) -> bool {
+        self.held.supervised
+    }
+}
 
 /// Runs a command with this program's own standard streams and terminal, and waits for it.
 /// Everything that it started ends with it.
 ///
-/// The calling process enters the cage's namespaces itself, so it must have one thread and nothing
-/// else to do afterwards.
+/// The calling process must have one thread.
 ///
 /// A command that its grant does not confine replaces this program, as if it had been started in its
 /// place; the call then returns only if that fails.
 ///
 /// # Errors
 /// When the command could not be started, or could not be confined as its grant says.
-pub fn run_in_terminal(env: &ExecEnv) -> Result<Exit, SpawnError> {
+pub fn run_in_terminal(env: &ExecEnv) -> Result<RanInTerminal, SpawnError> {
     SpawnError::check(env)?;
     let result = match env.cage() {
         Some(cage) => in_place::run(env, cage),

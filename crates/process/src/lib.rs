@@ -26,7 +26,7 @@ pub use error::SpawnError;
 pub use execute::{ExecuteOptions, Executed, execute};
 pub use handle::{Exit, ProcessHandle, SpawnedProcess};
 #[cfg(target_os = "linux")]
-pub use in_terminal::run_in_terminal;
+pub use in_terminal::{RanInTerminal, run_in_terminal};
 pub use output::{
     Decoded, HeadTailBuffer, ModelFormat, OutputCapture, RawOutput, RawStream, Spill, SpillPolicy,
     SpillReport, decode, harmless, incomplete_utf8_at_end,

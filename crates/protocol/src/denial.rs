@@ -62,10 +62,10 @@ pub enum DenialRule {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Denials {
     /// Each thing once, in the order of the first attempts; no more than [`Denials::MOST`].
-    #[serde(rename = "denials")]
+    #[serde(rename = "denials", skip_serializing_if = "Vec::is_empty", default)]
     pub evidence: Vec<DenialEvidence>,
     /// How many attempts are not listed, because there were more.
-    #[serde(rename = "more_denials")]
+    #[serde(rename = "more_denials", skip_serializing_if = "is_zero", default)]
     pub more: u64,
 }
 
@@ -73,13 +73,44 @@ impl Denials {
     /// How many are listed.
     pub const MOST: usize = 100;
 
+    /// Adds what was refused later.
+    pub fn append(&mut self, later: Self) {
+        for denial in later.evidence {
+            if self.evidence.len() < Self::MOST {
+                self.evidence.push(denial);
+            } else {
+                self.more += 1;
+            }
+        }
+        self.more += later.more;
+    }
+
     /// Whether nothing was refused.
     pub fn is_empty(&self) -> bool {
         self.evidence.is_empty() && self.more == 0
     }
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it like that")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
 impl DeniedOperation {
+    /// All there are, in the order of their numbers.
+    pub const ALL: [Self; 10] = [
+        Self::Write,
+        Self::Create,
+        Self::Remove,
+        Self::Rename,
+        Self::Change,
+        Self::Connect,
+        Self::Bind,
+        Self::Send,
+        Self::Socket,
+        Self::Use,
+    ];
+
     /// Its name, on the wire and for people.
     pub fn name(self) -> &'static str {
         match self {
@@ -98,6 +129,15 @@ impl DeniedOperation {
 }
 
 impl DenialRule {
+    /// All there are, in the order of their numbers.
+    pub const ALL: [Self; 5] = [
+        Self::OutsideWritableRoots,
+        Self::ProtectedName,
+        Self::NetworkOff,
+        Self::SocketOutsideWritableRoots,
+        Self::NeverAllowed,
+    ];
+
     /// The rule in a person's words.
     pub fn reason(self) -> &'static str {
         match self {
@@ -119,6 +159,18 @@ impl std::fmt::Display for DenialEvidence {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_kind_stands_at_its_number() {
+        for (number, operation) in DeniedOperation::ALL.into_iter().enumerate() {
+            assert_eq!(operation as usize, number);
+            let json = serde_json::to_value(operation).unwrap();
+            assert_eq!(json, operation.name());
+        }
+        for (number, rule) in DenialRule::ALL.into_iter().enumerate() {
+            assert_eq!(rule as usize, number);
+        }
+    }
 
     #[test]
     fn a_denial_reads_as_what_was_tried_and_why_not() {

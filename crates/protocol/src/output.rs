@@ -1,6 +1,6 @@
 //! What a command left behind when it ended.
 
-use crate::ExecError;
+use crate::{Denials, ExecError};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -41,6 +41,9 @@ pub struct ExecToolCallOutput {
     pub pipes_still_open: bool,
     /// Processes of the command that could not be ended, because the system did not allow it.
     pub left_running: u32,
+    /// What its sandbox refused.
+    #[serde(flatten)]
+    pub denials: Denials,
 }
 
 impl ExecToolCallOutput {
@@ -62,6 +65,7 @@ impl ExecToolCallOutput {
             cancelled: false,
             pipes_still_open: false,
             left_running: 0,
+            denials: Denials::default(),
         }
     }
 

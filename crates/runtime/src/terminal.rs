@@ -50,7 +50,7 @@ pub fn run_in_terminal_as_person(request: TerminalRequest) -> Result<i32, Runtim
     let workspace = params.cwd.clone();
     let grant = Grant::sandboxed_by_person(params, policy, workspace);
     let env = sandgate_sandbox::SandboxManager::new().transform(grant)?;
-    Ok(sandgate_process::run_in_terminal(&env)?.code())
+    Ok(sandgate_process::run_in_terminal(&env)?.exit.code())
 }
 
 /// There is no sandbox for this system yet.

@@ -25,15 +25,14 @@ impl ExecEnv {
     }
 
     #[cfg(target_os = "linux")]
-    pub(crate) fn caged(params: ExecParams, cage: crate::linux::Cage) -> Self {
-        let cage = Some(std::sync::Arc::new(cage));
-        Self { params, sandbox: SandboxType::LinuxSeccomp, cage }
+    pub(crate) fn caged(params: ExecParams, cage: std::sync::Arc<crate::linux::Cage>) -> Self {
+        Self { params, sandbox: SandboxType::LinuxSeccomp, cage: Some(cage) }
     }
 
     /// What its process must enter before the program runs.
     #[cfg(target_os = "linux")]
-    pub fn cage(&self) -> Option<&crate::linux::Cage> {
-        self.cage.as_deref()
+    pub fn cage(&self) -> Option<&std::sync::Arc<crate::linux::Cage>> {
+        self.cage.as_ref()
     }
 
     /// The file to execute.

@@ -72,7 +72,7 @@ fn confine(
 ) -> Result<ExecEnv, SandboxTransformError> {
     params.env.insert(SANDBOX.into(), "linux".into());
     let cage = crate::linux::Cage::build(layout, network)?;
-    Ok(ExecEnv::caged(params, cage))
+    Ok(ExecEnv::caged(params, std::sync::Arc::new(cage)))
 }
 
 #[cfg(target_os = "linux")]

@@ -61,11 +61,27 @@ pub(crate) struct Launched {
 pub(crate) struct LaunchError {
     pub(crate) stage: Stage,
     pub(crate) source: std::io::Error,
+    step: Option<String>,
 }
 
 impl LaunchError {
     pub(crate) fn new(stage: Stage, source: impl Into<std::io::Error>) -> Self {
-        Self { stage, source: source.into() }
+        Self { stage, source: source.into(), step: None }
+    }
+
+    /// The same, with what was being done.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn at_step(self, step: &str) -> Self {
+        let Self { stage, source, .. } = self;
+        let text = format!("cannot {step}: {source}");
+        let source = std::io::Error::new(source.kind(), text);
+        Self { stage, source, step: Some(step.to_owned()) }
+    }
+
+    /// Whether the system did not let the cage have a `/proc` of its own.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn is_about_proc(&self) -> bool {
+        self.step.as_deref() == Some("mount /proc")
     }
 }
 
@@ -112,6 +128,15 @@ fn check_directory(cwd: &std::path::Path) -> Result<(), LaunchError> {
         Ok(_) => Ok(()),
         Err(e) => Err(LaunchError::new(Stage::Chdir, e)),
     }
+}
+
+/// What holds a job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Held {
+    /// It has namespaces of its own.
+    pub(crate) namespaces: bool,
+    /// What is refused to it is known.
+    pub(crate) supervised: bool,
 }
 
 /// How a job's first process ended, and whether others of the job are still there.

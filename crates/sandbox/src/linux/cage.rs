@@ -1,11 +1,13 @@
 //! Everything that entering needs, made ready by ordinary code.
 
+use super::CageError;
+use super::inside::Inside;
+use super::landlock::{On, Places, Rules};
 use super::seccomp::{self, Beneath};
-use super::{CageError, landlock};
 use crate::Layout;
-use rustix::fd::OwnedFd;
+use crate::sys::Kept;
+use rustix::fd::{AsRawFd as _, RawFd};
 use sandgate_protocol::NetworkAccess;
-use seccompiler::BpfProgram;
 use std::collections::BTreeMap;
 use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt as _;
@@ -18,13 +20,12 @@ pub struct Cage {
     pub(super) steps: Vec<Step>,
     /// The protected names that are not there, as the directory and the name in it.
     pub(super) absent: Vec<(CString, CString)>,
-    pub(super) network: NetworkAccess,
     /// The user's numbers mapped to themselves, as the kernel wants to be told.
     pub(super) uid_map: CString,
     pub(super) gid_map: CString,
-    pub(super) is_root: bool,
-    pub(super) rules: Rules,
-    pub(super) filters: Filters,
+    inside: Kept<Inside>,
+    /// What the rules inside are about.
+    places: Places,
 }
 
 /// One mount over the read-only file system.
@@ -47,22 +48,6 @@ pub(super) enum Kind {
     Pin,
 }
 
-/// Landlock's rules, for both of the modes.
-#[derive(Debug)]
-pub(super) struct Rules {
-    pub(super) namespaces: Option<OwnedFd>,
-    pub(super) alone: Option<OwnedFd>,
-    /// What a rule may allow on this kernel.
-    pub(super) everything: u64,
-}
-
-/// The compiled filters, for both of the modes.
-#[derive(Debug)]
-pub(super) struct Filters {
-    pub(super) namespaces: Vec<BpfProgram>,
-    pub(super) alone: Vec<BpfProgram>,
-}
-
 impl Cage {
     /// Makes ready to confine commands to a layout.
     ///
@@ -72,23 +57,32 @@ impl Cage {
         let roots = layout.writable_roots();
         let uid = rustix::process::geteuid();
         let gid = rustix::process::getegid();
+        let mut places = Places::new();
+        let mut rules =
+            |on| Rules::plan(roots, network, on, &mut places).map_err(CageError::Landlock);
+        let namespaces = (rules(On::Namespaces)?, seccomp::compile(Beneath::Namespaces, network)?);
+        let alone = (rules(On::Host)?, seccomp::compile(Beneath::LandlockOnly, network)?);
+        let inside = Inside::new(uid.is_root(), network, namespaces, alone)
+            .map_err(|_| CageError::Filter("the filters are too long".to_owned()))?;
         Ok(Self {
             steps: steps(layout)?,
             absent: layout.absent.iter().map(|path| split(path)).collect::<Result<_, _>>()?,
-            network,
             uid_map: c_string(format!("{0} {0} 1\n", uid.as_raw())),
             gid_map: c_string(format!("{0} {0} 1\n", gid.as_raw())),
-            is_root: uid.is_root(),
-            rules: Rules {
-                namespaces: landlock::rules(roots, network, true)?,
-                alone: landlock::rules(roots, network, false)?,
-                everything: landlock::everything(),
-            },
-            filters: Filters {
-                namespaces: seccomp::compile(Beneath::Namespaces, network)?,
-                alone: seccomp::compile(Beneath::LandlockOnly, network)?,
-            },
+            inside: Kept::new(&*inside).map_err(CageError::Memory)?,
+            places,
         })
+    }
+
+    /// What is needed once the session has been entered. It survives when a forked process drops the
+    /// rest of the memory that it inherited.
+    pub fn inside(&self) -> &Inside {
+        &self.inside
+    }
+
+    /// The descriptors that the inside needs.
+    pub fn descriptors(&self) -> impl Iterator<Item = RawFd> {
+        self.places.iter().map(|place| place.as_raw_fd())
     }
 }
 

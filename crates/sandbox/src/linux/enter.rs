@@ -3,12 +3,11 @@
 use super::cage::{Cage, Kind, Step};
 use super::{Reservations, devices, network};
 use crate::sys;
-use rustix::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use rustix::fd::OwnedFd;
 use rustix::fs::{CWD, Mode as FileMode, OFlags, openat};
 use rustix::io::Errno;
 use rustix::mount::{
-    MountFlags, MountPropagationFlags, MoveMountFlags, OpenTreeFlags, mount, mount_change,
-    move_mount, open_tree,
+    MountPropagationFlags, MoveMountFlags, OpenTreeFlags, mount_change, move_mount, open_tree,
 };
 use rustix::thread::UnshareFlags;
 use sandgate_protocol::NetworkAccess;
@@ -41,7 +40,41 @@ impl Stuck {
 /// The most roots whose mounts can be held while the rest is made read-only.
 const MAX_ROOTS: usize = 64;
 
+/// The namespaces of a session, and whether a user namespace is among them.
+#[derive(Debug, Clone, Copy)]
+pub struct Namespaces {
+    flags: UnshareFlags,
+}
+
+impl Namespaces {
+    /// All of one job that has no session: those and a PID namespace.
+    pub fn with_job(self) -> Self {
+        Self { flags: self.flags | UnshareFlags::NEWPID }
+    }
+
+    /// Those that each job of a session has for itself.
+    pub fn of_job() -> Self {
+        Self { flags: UnshareFlags::NEWPID | UnshareFlags::NEWNS }
+    }
+
+    /// As the flags of a `clone` call.
+    pub fn clone_flags(self) -> u32 {
+        self.flags.bits()
+    }
+}
+
 impl Cage {
+    /// The sets of namespaces to try, the one that gives the least away first.
+    pub fn namespaces(&self) -> impl Iterator<Item = Namespaces> {
+        let mut flags = UnshareFlags::NEWNS | UnshareFlags::NEWIPC;
+        if self.inside().network == NetworkAccess::Restricted {
+            flags |= UnshareFlags::NEWNET;
+        }
+        let as_root = self.inside().is_root && sys::may_administer();
+        let of_user = Namespaces { flags: flags | UnshareFlags::NEWUSER };
+        as_root.then_some(Namespaces { flags }).into_iter().chain([of_user])
+    }
+
     /// Enters the namespaces that all commands of a session share, and lays out the file system.
     /// `reservations` are this cage's own, and taken.
     ///
@@ -51,42 +84,55 @@ impl Cage {
     /// # Errors
     /// When a step after that fails: the process is then half way in and must not run anything.
     pub fn enter_session(&self, reservations: &Reservations) -> Result<Mode, Stuck> {
-        if !self.enter_namespaces()? {
-            return match self.rules.alone {
-                Some(_) => Ok(Mode::LandlockOnly),
-                // The filter by itself holds no file.
-                None => {
-                    Err(Stuck { step: "find namespaces or Landlock here", errno: libc::ENOSYS })
-                }
-            };
+        match self.namespaces().find(|namespaces| sys::unshare(namespaces.flags).is_ok()) {
+            Some(namespaces) => self.settle(namespaces, reservations),
+            None => self.do_without_namespaces(),
+        }
+    }
+
+    /// Whether a command can be confined where namespaces are refused. Changes nothing but the
+    /// keyring.
+    ///
+    /// # Errors
+    /// When nothing would hold files then.
+    pub fn do_without_namespaces(&self) -> Result<Mode, Stuck> {
+        sys::new_session_keyring();
+        match self.inside().holds_files_alone() {
+            true => Ok(Mode::LandlockOnly),
+            // The filter by itself holds no file.
+            false => Err(Stuck { step: "find namespaces or Landlock here", errno: libc::ENOSYS }),
+        }
+    }
+
+    /// Lays out the file system and the network in namespaces that this process has just been given.
+    ///
+    /// # Errors
+    /// When a step fails: the process must not run anything.
+    pub fn settle(
+        &self,
+        namespaces: Namespaces,
+        reservations: &Reservations,
+    ) -> Result<Mode, Stuck> {
+        // Keyrings belong to the user; those of the session are a new one.
+        sys::new_session_keyring();
+        if namespaces.flags.contains(UnshareFlags::NEWUSER) {
+            self.map_the_user()?;
         }
         self.lay_out_files(reservations)?;
-        if self.network == NetworkAccess::Restricted {
+        if namespaces.flags.contains(UnshareFlags::NEWNET) {
             network::loopback_up().map_err(Stuck::at("bring the loopback up"))?;
         }
         Ok(Mode::Namespaces)
     }
 
-    /// Leaves the host's namespaces, all in one call: it does everything or nothing.
-    fn enter_namespaces(&self) -> Result<bool, Stuck> {
-        let mut flags = UnshareFlags::NEWNS | UnshareFlags::NEWIPC;
-        if self.network == NetworkAccess::Restricted {
-            flags |= UnshareFlags::NEWNET;
-        }
-        if self.is_root && sys::may_administer() && sys::unshare(flags).is_ok() {
-            return Ok(true);
-        }
-        if sys::unshare(flags | UnshareFlags::NEWUSER).is_err() {
-            return Ok(false);
-        }
+    fn map_the_user(&self) -> Result<(), Stuck> {
         let write = |path: &CStr, text: &CStr| -> Result<(), Errno> {
             let file = openat(CWD, path, OFlags::WRONLY | OFlags::CLOEXEC, FileMode::empty())?;
             rustix::io::write(&file, text.to_bytes()).map(|_| ())
         };
         write(c"/proc/self/setgroups", c"deny").map_err(Stuck::at("give up other groups"))?;
         write(c"/proc/self/uid_map", &self.uid_map).map_err(Stuck::at("map the user"))?;
-        write(c"/proc/self/gid_map", &self.gid_map).map_err(Stuck::at("map the group"))?;
-        Ok(true)
+        write(c"/proc/self/gid_map", &self.gid_map).map_err(Stuck::at("map the group"))
     }
 
     fn lay_out_files(&self, reservations: &Reservations) -> Result<(), Stuck> {
@@ -127,73 +173,6 @@ impl Cage {
         }
         Ok(())
     }
-
-    /// Enters a PID namespace and a mount namespace for one job. The next child is its first
-    /// process, which must call [`Cage::mount_proc`] before anything else runs there.
-    ///
-    /// # Errors
-    /// When the kernel refuses.
-    pub fn enter_job(&self) -> Result<(), Stuck> {
-        sys::unshare(UnshareFlags::NEWPID | UnshareFlags::NEWNS)
-            .map_err(Stuck::at("make a namespace for processes"))
-    }
-
-    /// Mounts the job's own `/proc`. For the first process of the job's PID namespace.
-    ///
-    /// # Errors
-    /// When the kernel refuses.
-    pub fn mount_proc(&self) -> Result<(), Stuck> {
-        let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
-        mount(c"proc", c"/proc", c"proc", flags, None).map_err(Stuck::at("mount /proc"))?;
-        if self.is_root {
-            // The kernel's switches ask for the user's number only, and root's is the right one.
-            for path in
-                [c"/proc/sys", c"/proc/sysrq-trigger", c"/proc/irq", c"/proc/bus", c"/proc/fs"]
-            {
-                match protect(path) {
-                    Ok(()) | Err(Errno::NOENT) => {}
-                    Err(errno) => return Err(Stuck::at("protect the kernel's switches")(errno)),
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Gives up every right for good. For the process that is about to execute the command.
-    ///
-    /// # Errors
-    /// When the kernel refuses: the command must then not run.
-    pub fn confine(&self, mode: Mode) -> Result<(), Stuck> {
-        sys::new_session_keyring();
-        sys::drop_capabilities().map_err(Stuck::at("give up capabilities"))?;
-        rustix::thread::set_no_new_privs(true).map_err(Stuck::at("refuse new rights"))?;
-        let (rules, filters) = match mode {
-            Mode::Namespaces => (&self.rules.namespaces, &self.filters.namespaces),
-            Mode::LandlockOnly => (&self.rules.alone, &self.filters.alone),
-        };
-        if let Some(rules) = rules {
-            if mode == Mode::Namespaces {
-                self.allow_own_mounts(rules.as_fd())?;
-            }
-            sys::landlock_restrict(rules.as_fd()).map_err(Stuck::at("restrict files"))?;
-        }
-        for filter in filters {
-            sys::install_filter(filter).map_err(Stuck::at("install the filter"))?;
-        }
-        Ok(())
-    }
-
-    /// What the cage itself mounted is not covered by rules that were made before.
-    fn allow_own_mounts(&self, rules: BorrowedFd<'_>) -> Result<(), Stuck> {
-        for path in [c"/dev", c"/proc"] {
-            let flags = OFlags::PATH | OFlags::CLOEXEC;
-            let directory = openat(CWD, path, flags, FileMode::empty())
-                .map_err(Stuck::at("open a directory of the cage"))?;
-            sys::landlock_allow(rules, directory.as_fd(), self.rules.everything)
-                .map_err(Stuck::at("allow a directory of the cage"))?;
-        }
-        Ok(())
-    }
 }
 
 fn copy_of(path: &CStr) -> Result<OwnedFd, Errno> {
@@ -209,7 +188,7 @@ pub(super) fn place(mount: &OwnedFd, path: &CStr) -> Result<(), Errno> {
     move_mount(mount, c"", CWD, path, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)
 }
 
-fn protect(path: &CStr) -> Result<(), Errno> {
+pub(super) fn protect(path: &CStr) -> Result<(), Errno> {
     let copy = copy_of(path)?;
     sys::mount_attributes(&copy, c"", sys::Recursive::Yes, sys::READ_ONLY)?;
     place(&copy, path)

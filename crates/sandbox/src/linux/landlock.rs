@@ -1,12 +1,10 @@
 //! The kernel's own rules on files: read anywhere, write beneath the roots.
 
-use super::CageError;
-use crate::sys;
-use landlock::{
-    ABI, Access as _, AccessFs, AccessNet, CompatLevel, Compatible as _, PathBeneath, PathFd,
-    Ruleset, RulesetAttr as _, RulesetCreatedAttr as _, Scope,
-};
-use rustix::fd::OwnedFd;
+use super::enter::Stuck;
+use crate::sys::{self, Inherited};
+use landlock::{ABI, Access as _, AccessFs, AccessNet, Scope};
+use rustix::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use rustix::fs::{CWD, FileType, Mode as FileMode, OFlags, fstat, openat};
 use sandgate_protocol::{NetworkAccess, WritableRoot};
 use std::path::Path;
 
@@ -25,44 +23,127 @@ const HARMLESS_DEVICES: &[&str] = &[
     "/dev/pts",
 ];
 
-/// Makes the rules. The descriptor can be given to as many processes as like to live by them.
-///
-/// `None` when this kernel has no Landlock.
-pub(super) fn rules(
-    roots: &[WritableRoot],
-    network: NetworkAccess,
-    own_network: bool,
-) -> Result<Option<OwnedFd>, CageError> {
-    let wrong = |e: landlock::RulesetError| CageError::Landlock(e.to_string());
-    let mut ruleset = Ruleset::default()
-        .set_compatibility(CompatLevel::BestEffort)
-        .handle_access(AccessFs::from_all(NEWEST))
-        .map_err(wrong)?
-        .scope(Scope::from_all(NEWEST))
-        .map_err(wrong)?;
-    if network == NetworkAccess::Restricted && !own_network {
-        // No rule follows, so nothing is allowed.
-        ruleset = ruleset.handle_access(AccessNet::from_all(NEWEST)).map_err(wrong)?;
-    }
-    let mut created = ruleset.create().map_err(wrong)?;
-    let mut allow = |path: &Path, access| -> Result<(), CageError> {
-        let wrong = |reason: String| CageError::Landlock(format!("{}: {reason}", path.display()));
-        let descriptor = PathFd::new(path).map_err(|e| wrong(e.to_string()))?;
-        let rule = PathBeneath::new(descriptor, access).set_compatibility(CompatLevel::BestEffort);
-        (&mut created).add_rule(rule).map(|_| ()).map_err(|e| wrong(e.to_string()))
-    };
-    allow(Path::new("/"), AccessFs::from_read(NEWEST))?;
-    for root in roots {
-        allow(&root.path, AccessFs::from_all(NEWEST))?;
-    }
-    let device = AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::IoctlDev | AccessFs::Truncate;
-    for device_path in HARMLESS_DEVICES.iter().map(Path::new).filter(|path| path.exists()) {
-        allow(device_path, device)?;
-    }
-    Ok(created.into())
+/// The most rules that one cage has.
+pub(super) const MAX_RULES: usize = 96;
+
+/// Rules that are ready to be made, as often as there are processes to live by them: what a ruleset
+/// was once given stays in it, and each job has a `/proc` of its own to allow.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Rules {
+    /// What is refused unless a rule allows it; nothing where this kernel has no Landlock.
+    files: u64,
+    connections: u64,
+    scopes: u64,
+    beneath: [Beneath; MAX_RULES],
+    count: usize,
 }
 
-/// All that a rule may allow on this kernel: for what the cage itself mounts.
-pub(super) fn everything() -> u64 {
-    AccessFs::from_all(ABI::from(sys::landlock_version()).min(NEWEST)).bits()
+#[derive(Debug, Clone, Copy)]
+struct Beneath {
+    place: Inherited,
+    access: u64,
+}
+
+/// Descriptors of the places that rules are about. They must stay open as long as the rules are used.
+pub(super) type Places = Vec<OwnedFd>;
+
+/// Whose files and network the rules stand on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum On {
+    /// The cage's own mounts and network namespace.
+    Namespaces,
+    /// The host's.
+    Host,
+}
+
+/// Too many places, or one that cannot be opened.
+pub(super) type Refusal = String;
+
+impl Rules {
+    /// Makes ready for a cage.
+    pub(super) fn plan(
+        roots: &[WritableRoot],
+        network: NetworkAccess,
+        on: On,
+        places: &mut Places,
+    ) -> Result<Self, Refusal> {
+        let abi = ABI::from(sys::landlock_version()).min(NEWEST);
+        let nothing = Beneath { place: Inherited::NONE, access: 0 };
+        let own_network = on == On::Namespaces || network == NetworkAccess::Enabled;
+        let mut rules = Self {
+            files: AccessFs::from_all(abi).bits(),
+            // No rule follows for them, so nothing is allowed.
+            connections: if own_network { 0 } else { AccessNet::from_all(abi).bits() },
+            scopes: Scope::from_all(abi).bits(),
+            beneath: [nothing; MAX_RULES],
+            count: 0,
+        };
+        if rules.files == 0 {
+            return Ok(rules);
+        }
+        let everything = rules.files;
+        let mut allow = |path: &Path, access: u64| -> Result<(), Refusal> {
+            let refused = |reason: String| format!("{}: {reason}", path.display());
+            let flags = OFlags::PATH | OFlags::CLOEXEC;
+            let place = openat(CWD, path, flags, FileMode::empty());
+            let place = place.map_err(|e| refused(e.to_string()))?;
+            let kind = fstat(&place).map_err(|e| refused(e.to_string()))?;
+            let access = match FileType::from_raw_mode(kind.st_mode) {
+                FileType::Directory => access,
+                _ => access & AccessFs::from_file(abi).bits(),
+            };
+            rules.push(place.as_fd(), access).ok_or_else(|| refused("too many roots".into()))?;
+            places.push(place);
+            Ok(())
+        };
+        allow(Path::new("/"), AccessFs::from_read(abi).bits())?;
+        for root in roots {
+            allow(&root.path, everything)?;
+        }
+        if on == On::Host {
+            let wanted =
+                AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::IoctlDev | AccessFs::Truncate;
+            for device in HARMLESS_DEVICES.iter().map(Path::new).filter(|path| path.exists()) {
+                allow(device, wanted.bits() & everything)?;
+            }
+        }
+        Ok(rules)
+    }
+
+    fn push(&mut self, place: BorrowedFd<'_>, access: u64) -> Option<()> {
+        let slot = self.beneath.get_mut(self.count)?;
+        *slot = Beneath { place: Inherited::new(place), access };
+        self.count += 1;
+        Some(())
+    }
+
+    /// Whether this kernel has any.
+    pub(super) fn is_empty(&self) -> bool {
+        self.files == 0
+    }
+
+    /// Makes them, allowing everything in the cage's own mounts on top. Allocates nothing.
+    pub(super) fn make(&self, on: On) -> Result<Option<OwnedFd>, Stuck> {
+        if self.is_empty() {
+            return Ok(None);
+        }
+        let ruleset = sys::landlock_create(self.files, self.connections, self.scopes)
+            .map_err(Stuck::at("make the rules for files"))?;
+        for rule in self.beneath.iter().take(self.count) {
+            if let Some(place) = rule.place.borrow() {
+                sys::landlock_allow(ruleset.as_fd(), place, rule.access)
+                    .map_err(Stuck::at("allow a directory"))?;
+            }
+        }
+        if on == On::Namespaces {
+            for path in [c"/dev", c"/proc"] {
+                let flags = OFlags::PATH | OFlags::CLOEXEC;
+                let place = openat(CWD, path, flags, FileMode::empty())
+                    .map_err(Stuck::at("open a directory of the cage"))?;
+                sys::landlock_allow(ruleset.as_fd(), place.as_fd(), self.files)
+                    .map_err(Stuck::at("allow a directory of the cage"))?;
+            }
+        }
+        Ok(Some(ruleset))
+    }
 }

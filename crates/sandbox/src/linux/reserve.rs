@@ -9,14 +9,16 @@
 //!   two cages over one workspace can share it.
 //! - Removing is `rmdir`: whatever has contents stays.
 
-use super::Cage;
+use super::{Cage, Stuck};
 use crate::roots::PLACEHOLDER_MODE;
-use rustix::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use crate::sys::{Inherited, Kept};
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd, RawFd};
 use rustix::fs::{
     Access, AtFlags, CWD, FlockOperation, Mode, OFlags, accessat, flock, fstat, mkdirat, openat,
     statat, unlinkat,
 };
 use rustix::io::Errno;
+use rustix::mount::{UnmountFlags, unmount};
 use std::ffi::{CStr, CString};
 use std::io;
 use std::time::Duration;
@@ -38,6 +40,8 @@ struct Place {
     /// Where the name belongs, as the host has it.
     parent: OwnedFd,
     name: CString,
+    /// All of it, as everybody sees it.
+    path: CString,
     taken: Taken,
 }
 
@@ -60,8 +64,10 @@ impl Cage {
     pub fn reservations(&self) -> io::Result<Reservations> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let place = |(parent, name): &(CString, CString)| {
+            let path = [parent.as_bytes(), b"/", name.as_bytes()].concat();
+            let path = CString::new(path)?;
             let parent = openat(CWD, parent.as_c_str(), flags, Mode::empty())?;
-            Ok(Place { parent, name: name.clone(), taken: Taken::NotYet })
+            Ok(Place { parent, name: name.clone(), path, taken: Taken::NotYet })
         };
         Ok(Reservations { places: self.absent.iter().map(place).collect::<io::Result<_>>()? })
     }
@@ -83,11 +89,34 @@ impl Reservations {
     ///
     /// # Errors
     /// When one cannot be taken although somebody in the cage could.
-    pub fn take(&mut self) -> io::Result<()> {
+    pub fn take(&mut self) -> Result<(), Stuck> {
         for place in &mut self.places {
-            place.taken = take(&place.parent, &place.name)?;
+            let taken = take(&place.parent, &place.name);
+            place.taken = taken.map_err(Stuck::at("keep a protected name free"))?;
         }
         Ok(())
+    }
+
+    /// What is left to do about them, for a process that drops the rest of its memory.
+    ///
+    /// # Errors
+    /// When they are too many, or there is no memory for it.
+    pub fn leftovers(&self) -> io::Result<Kept<Leftovers>> {
+        let nowhere = Leftover { parent: Inherited::NONE, path: 0, name: 0 };
+        let mut all = Box::new(Leftovers { places: [nowhere; MAX_PLACES], paths: [0; MAX_PATHS] });
+        let too_many = || io::Error::other("too many protected names are to be kept free");
+        let mut used = 0;
+        for (index, place) in self.places.iter().enumerate() {
+            let path = place.path.to_bytes_with_nul();
+            let slot = all.places.get_mut(index).ok_or_else(too_many)?;
+            slot.parent = Inherited::new(place.parent.as_fd());
+            slot.path = used;
+            slot.name = used + path.len() - place.name.to_bytes_with_nul().len();
+            let room = all.paths.get_mut(used..used + path.len()).ok_or_else(too_many)?;
+            room.copy_from_slice(path);
+            used += path.len();
+        }
+        Kept::new(&all)
     }
 
     /// Whether the name at this index stands for something that must be made read-only.
@@ -96,9 +125,11 @@ impl Reservations {
         matches!(taken, Some(Taken::ByUs(_) | Taken::BySomebody))
     }
 
-    /// Gives the names back that were taken: none is used by this process any more.
-    pub fn give_back(mut self) {
+    /// Gives the names back that this process has taken, and perhaps mounted on. Nobody may run in the
+    /// cage any more.
+    pub fn give_back(&mut self) {
         for place in &mut self.places {
+            uncover(&place.path);
             place.taken = Taken::NotYet;
         }
         self.remove();
@@ -108,12 +139,73 @@ impl Reservations {
     pub fn remove(&self) {
         for place in &self.places {
             // What cannot be removed now is removed with the next cage.
-            let _ = remove(&place.parent, &place.name);
+            let _ = remove(place.parent.as_fd(), &place.name);
         }
     }
 }
 
-fn take(parent: &OwnedFd, name: &CStr) -> io::Result<Taken> {
+/// The most names that are kept free at once, and the length of all their paths together.
+const MAX_PLACES: usize = 256;
+const MAX_PATHS: usize = 64 * 1024;
+
+/// Where directories of ours may be left, without a pointer.
+#[derive(Debug, Clone, Copy)]
+pub struct Leftovers {
+    places: [Leftover; MAX_PLACES],
+    /// Each ended by a NUL.
+    paths: [u8; MAX_PATHS],
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Leftover {
+    parent: Inherited,
+    /// Where the whole path and where its last name begins.
+    path: usize,
+    name: usize,
+}
+
+/// Takes away what this process's own mount namespace has mounted on a name, so that it can be removed.
+fn uncover(path: &CStr) {
+    // Where nothing was mounted, or by somebody else, there is nothing to do.
+    let _ = unmount(path, UnmountFlags::DETACH | UnmountFlags::NOFOLLOW);
+}
+
+impl Leftovers {
+    /// How many there can be.
+    pub const MOST: usize = MAX_PLACES;
+
+    /// The descriptors that [`Leftovers::remove`] needs, in order.
+    pub fn descriptors<'a>(&self, into: &'a mut [RawFd; Self::MOST]) -> &'a [RawFd] {
+        let mut count = 0;
+        let used = self.places.iter().map(|place| place.parent.number()).filter(|fd| *fd >= 0);
+        for (to, from) in into.iter_mut().zip(used) {
+            *to = from;
+            count += 1;
+        }
+        let used = into.get_mut(..count).unwrap_or_default();
+        used.sort_unstable();
+        used
+    }
+
+    /// Removes every directory of ours that no other cage uses; this one's mounts go first. Allocates
+    /// nothing.
+    pub fn remove(&self) {
+        for place in &self.places {
+            if let (Some(parent), Some(path), Some(name)) =
+                (place.parent.borrow(), self.text(place.path), self.text(place.name))
+            {
+                uncover(path);
+                let _ = remove(parent, name);
+            }
+        }
+    }
+
+    fn text(&self, start: usize) -> Option<&CStr> {
+        CStr::from_bytes_until_nul(self.paths.get(start..)?).ok()
+    }
+}
+
+fn take(parent: &OwnedFd, name: &CStr) -> Result<Taken, Errno> {
     for _ in 0..ATTEMPTS {
         match mkdirat(parent, name, MARK) {
             Ok(()) | Err(Errno::EXIST) => {}
@@ -121,10 +213,7 @@ fn take(parent: &OwnedFd, name: &CStr) -> io::Result<Taken> {
             Err(Errno::ACCESS | Errno::PERM) if is_out_of_reach(parent) => {
                 return Ok(Taken::Impossible);
             }
-            Err(errno) => {
-                let text = format!("cannot keep {} free: {errno}", name.to_string_lossy());
-                return Err(io::Error::new(io::Error::from(errno).kind(), text));
-            }
+            Err(errno) => return Err(errno),
         }
         let directory = match open(parent, name) {
             Ok(directory) => directory,
@@ -143,8 +232,8 @@ fn take(parent: &OwnedFd, name: &CStr) -> io::Result<Taken> {
             _ => {}
         }
     }
-    let text = format!("{} comes and goes", name.to_string_lossy());
-    Err(io::Error::new(io::ErrorKind::TimedOut, text))
+    // It comes and goes.
+    Err(Errno::BUSY)
 }
 
 /// Whether this user could not make anything there whatever its mode: it is somebody else's, or
@@ -156,7 +245,7 @@ fn is_out_of_reach(parent: &OwnedFd) -> bool {
     !ours || allowed
 }
 
-fn remove(parent: &OwnedFd, name: &CStr) -> Result<(), Errno> {
+fn remove(parent: BorrowedFd<'_>, name: &CStr) -> Result<(), Errno> {
     let directory = open(parent, name)?;
     if !is_ours(&directory)? {
         return Ok(());
@@ -170,7 +259,7 @@ fn remove(parent: &OwnedFd, name: &CStr) -> Result<(), Errno> {
     Ok(())
 }
 
-fn open(parent: &OwnedFd, name: &CStr) -> Result<OwnedFd, Errno> {
+fn open(parent: impl AsFd, name: &CStr) -> Result<OwnedFd, Errno> {
     let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::RDONLY | OFlags::CLOEXEC;
     openat(parent, name, flags, Mode::empty())
 }
@@ -183,7 +272,7 @@ fn is_ours(directory: &OwnedFd) -> Result<bool, Errno> {
     Ok(marked && stat.st_uid == rustix::process::geteuid().as_raw())
 }
 
-fn is_still(parent: &OwnedFd, name: &CStr, directory: &OwnedFd) -> bool {
+fn is_still(parent: impl AsFd, name: &CStr, directory: &OwnedFd) -> bool {
     match (fstat(directory), statat(parent, name, AtFlags::SYMLINK_NOFOLLOW)) {
         (Ok(held), Ok(named)) => (held.st_dev, held.st_ino) == (named.st_dev, named.st_ino),
         _ => false,
@@ -194,13 +283,15 @@ fn is_still(parent: &OwnedFd, name: &CStr, directory: &OwnedFd) -> bool {
 mod tests {
     use super::*;
     use std::fs;
+    use std::os::unix::ffi::OsStringExt as _;
     use std::os::unix::fs::PermissionsExt;
     use std::path::Path;
 
     fn place(directory: &Path) -> Reservations {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let parent = openat(CWD, directory, flags, Mode::empty()).unwrap();
-        let place = Place { parent, name: c".git".to_owned(), taken: Taken::NotYet };
+        let path = CString::new(directory.join(".git").into_os_string().into_vec()).unwrap();
+        let place = Place { parent, name: c".git".to_owned(), path, taken: Taken::NotYet };
         Reservations { places: vec![place] }
     }
 

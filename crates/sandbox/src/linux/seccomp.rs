@@ -144,11 +144,16 @@ pub(super) enum Beneath {
     LandlockOnly,
 }
 
+/// The compiled filters.
+#[derive(Debug)]
+pub(super) struct Programs {
+    pub(super) supervised: Vec<BpfProgram>,
+    pub(super) notify: BpfProgram,
+    pub(super) alone: Vec<BpfProgram>,
+}
+
 /// Compiles the filters, to be installed in this order: the second refuses what the first cannot say.
-pub(super) fn compile(
-    beneath: Beneath,
-    network: NetworkAccess,
-) -> Result<Vec<BpfProgram>, CageError> {
+pub(super) fn compile(beneath: Beneath, network: NetworkAccess) -> Result<Programs, CageError> {
     let refused = filter(refused(beneath, network), libc::EPERM)?;
     // The C library falls back to `clone`, whose flags a filter can see; those of `clone3` are in
     // memory.
@@ -157,7 +162,7 @@ pub(super) fn compile(
     if cfg!(target_arch = "x86_64") {
         programs.push(no_x32());
     }
-    Ok(programs)
+    Ok(Programs { supervised: programs.clone(), notify: Vec::new(), alone: programs })
 }
 
 fn filter(

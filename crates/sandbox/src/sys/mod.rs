@@ -4,10 +4,14 @@
 
 #![allow(unsafe_code, reason = "this module is where the crate talks to the kernel")]
 
-use rustix::fd::{AsFd, AsRawFd as _, BorrowedFd};
+mod kept;
+
+pub(crate) use kept::Inherited;
+pub use kept::Kept;
+
+use rustix::fd::{AsFd, AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd};
 use rustix::io::Errno;
 use rustix::thread::{CapabilitySet, CapabilitySets, UnshareFlags};
-use seccompiler::sock_filter;
 use std::ffi::CStr;
 use std::ptr;
 
@@ -131,6 +135,21 @@ pub(crate) fn drop_capabilities() -> Result<(), Errno> {
     rustix::thread::set_capabilities(None, sets)
 }
 
+/// Makes a set of Landlock rules that refuses all of this, until it is given rules that allow some.
+/// No bit may be set that this kernel does not know.
+pub(crate) fn landlock_create(files: u64, network: u64, scopes: u64) -> Result<OwnedFd, Errno> {
+    // Older kernels take a longer structure than theirs as long as the rest of it is zero.
+    let refused = [files, network, scopes];
+    // SAFETY: the kernel reads three numbers from a live array of that size.
+    let fd = unsafe {
+        libc::syscall(libc::SYS_landlock_create_ruleset, refused.as_ptr(), size_of_val(&refused), 0)
+    };
+    done(fd)?;
+    let fd = libc::c_int::try_from(fd).map_err(|_| Errno::BADF)?;
+    // SAFETY: the kernel has just given us this descriptor.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
 /// Lives by Landlock rules from now on.
 pub(crate) fn landlock_restrict(rules: BorrowedFd<'_>) -> Result<(), Errno> {
     // SAFETY: only integers.
@@ -172,10 +191,10 @@ pub(crate) fn landlock_version() -> i32 {
 }
 
 /// Installs a filter for system calls. `no_new_privs` must be set.
-pub(crate) fn install_filter(filter: &[sock_filter]) -> Result<(), Errno> {
+pub(crate) fn install_filter(filter: &[libc::sock_filter]) -> Result<(), Errno> {
     let program = libc::sock_fprog {
         len: u16::try_from(filter.len()).map_err(|_| Errno::TOOBIG)?,
-        filter: filter.as_ptr().cast_mut().cast(),
+        filter: filter.as_ptr().cast_mut(),
     };
     // SAFETY: the program points to a live array of the length it names; both structures are laid
     // out as the kernel's.
@@ -195,4 +214,9 @@ pub(crate) fn interface_up(socket: impl AsFd, name: &CStr) -> Result<(), Errno> 
     let fd = socket.as_fd().as_raw_fd();
     // SAFETY: the kernel reads a live request of the kind that this call takes.
     done(unsafe { libc::syscall(libc::SYS_ioctl, fd, libc::SIOCSIFFLAGS, &raw const request) })
+}
+
+/// Temporary.
+pub(crate) fn install_listener(_filter: &[libc::sock_filter]) -> Result<OwnedFd, Errno> {
+    Err(Errno::BUSY)
 }

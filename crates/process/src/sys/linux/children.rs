@@ -4,7 +4,7 @@
 //! process has waited for them. That is enough, because a subreaper inherits the children of every
 //! child that ends.
 
-use rustix::fd::AsFd;
+use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{CWD, Mode, OFlags, openat, readlinkat_raw};
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, WaitOptions, WaitStatus};
@@ -68,9 +68,25 @@ fn for_each_listed(f: &mut impl FnMut(Pid)) -> Result<(), Errno> {
     if pid_of(name) != Some(rustix::process::getpid()) {
         return Err(Errno::SRCH);
     }
+    parse_pids(&list()?, f)
+}
+
+/// The list of this thread's children, by the numbers of the `/proc` that it is opened in.
+pub(super) fn list() -> Result<OwnedFd, Errno> {
     let flags = OFlags::RDONLY | OFlags::CLOEXEC;
-    let list = openat(CWD, c"/proc/thread-self/children", flags, Mode::empty())?;
-    parse_pids(&list, f)
+    openat(CWD, c"/proc/thread-self/children", flags, Mode::empty())
+}
+
+/// The only child in a list.
+pub(super) fn only(list: &OwnedFd) -> Option<Pid> {
+    let mut found = None;
+    let mut count = 0;
+    let mut note = |pid| {
+        found = Some(pid);
+        count += 1;
+    };
+    parse_pids(list, &mut note).ok()?;
+    found.filter(|_| count == 1)
 }
 
 /// The same where there is no such list: asks about every number there can be. Only one's own

@@ -1,22 +1,24 @@
 //! The host's side: starts the nursery, sends it requests, and starts it anew if it was killed.
 
-use super::job::{First, Job};
-use super::nursery::become_nursery;
+use super::job::{First, Job, Word};
+use super::nursery::{self, Allowed, become_nursery};
 use super::raw::{self, Forked};
-use super::wire::{REQUEST_FDS, Request};
+use super::wire::{REPLY_BYTES, REQUEST_FDS, Request, Streams};
 use crate::sys::streams::{End, Ends};
 use crate::sys::{Launch, LaunchError, Launched, Stage};
-use rustix::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use rustix::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::net::{
-    AddressFamily, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketFlags, SocketType,
-    sendmsg, socketpair,
+    AddressFamily, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketFlags,
+    SocketType, recv, sendmsg, socketpair,
 };
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, WaitIdStatus, WaitOptions};
 use rustix::process::{kill_process, waitid, waitpid};
+use sandgate_sandbox::linux::{Cage, Reservations};
 use std::io::{self, IoSlice};
 use std::mem::MaybeUninit;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 use tokio::sync::Semaphore;
 
@@ -29,11 +31,27 @@ const ATTEMPTS: usize = 4;
 /// How long a nursery may take to go.
 const DISMISSAL: Duration = Duration::from_secs(6);
 
-/// Starts jobs, by way of a nursery that it keeps alive.
+/// How long a cage is kept ready after its last command. The names that it keeps free are on the disk
+/// for as long.
+const KEPT_READY: Duration = Duration::from_secs(3);
+
+/// How often that is looked at.
+const SWEEP: Duration = Duration::from_secs(1);
+
+/// Starts jobs, by way of nurseries that it keeps alive: one for what nothing confines, and one for
+/// each cage that is in use.
 pub(crate) struct Nursery {
-    line: Mutex<Arc<Line>>,
+    plain: Mutex<Arc<Line>>,
+    caged: Arc<Mutex<Vec<Cell>>>,
     null: OwnedFd,
     in_flight: Semaphore,
+}
+
+/// A cage with its nursery.
+struct Cell {
+    cage: Arc<Cage>,
+    line: Arc<Line>,
+    used: Instant,
 }
 
 /// What came of sending a request.
@@ -45,10 +63,21 @@ enum Attempt {
     Unmoved,
 }
 
+/// What the jobs of a line share: as long as there are several of it, the line is in use.
+#[derive(Debug, Default)]
+pub(super) struct Use {
+    /// Some jobs were told to stay, and their nursery with them.
+    pub(super) outlives_us: AtomicBool,
+}
+
 /// A nursery's process and the socket to it. Dropping it ends the process.
 struct Line {
     requests: Option<OwnedFd>,
     pid: Pid,
+    allowed: Allowed,
+    /// What it keeps free, to be given back here if it was killed.
+    names: Option<Reservations>,
+    in_use: Arc<Use>,
 }
 
 impl Nursery {
@@ -57,38 +86,96 @@ impl Nursery {
         let flags = rustix::fs::OFlags::RDWR | rustix::fs::OFlags::CLOEXEC;
         Ok(Self {
             null: rustix::fs::open(c"/dev/null", flags, rustix::fs::Mode::empty())?,
-            line: Mutex::new(Arc::new(Line::open()?)),
+            plain: Mutex::new(Arc::new(Line::open(None, Allowed::Namespaces)?)),
+            caged: Arc::default(),
             in_flight: Semaphore::new(MAX_IN_FLIGHT),
         })
     }
 
     /// Starts a job and waits until its program runs.
     pub(crate) async fn launch(&self, launch: Launch<'_>) -> Result<Launched, LaunchError> {
-        if launch.env.cage().is_some() {
-            // Never run without it what was granted only with it.
-            let why = "confined commands cannot be captured yet; run them in the terminal";
-            let source = io::Error::new(io::ErrorKind::Unsupported, why);
-            return Err(LaunchError::new(Stage::Cage, source));
-        }
         // The semaphore is never closed.
         let _in_flight = self.in_flight.acquire().await;
+        let cage = launch.env.cage();
         for _ in 0..ATTEMPTS {
-            let line = Arc::clone(&self.line.lock().unwrap_or_else(PoisonError::into_inner));
-            match self.try_launch(&line, &launch).await? {
-                Attempt::Launched(launched) => return Ok(*launched),
-                Attempt::Lost if line.is_there() => {}
-                Attempt::Lost | Attempt::Unmoved => self.replace(&line).map_err(set_up)?,
+            let line = self.line(cage).map_err(set_up)?;
+            let allowed = line.allowed;
+            match self.try_launch(&line, &launch).await {
+                Ok(Attempt::Launched(launched)) => return Ok(*launched),
+                Ok(Attempt::Lost) if line.is_there() => {}
+                Ok(Attempt::Lost | Attempt::Unmoved) => match line.last_word() {
+                    Some(error) if cage.is_some() => {
+                        self.forget(&line);
+                        return Err(error);
+                    }
+                    _ => self.replace(&line, cage, allowed).map_err(set_up)?,
+                },
+                // Some containers cover parts of /proc, and then let nobody have a whole one.
+                Err(error) if error.is_about_proc() && allowed == Allowed::Namespaces => {
+                    self.replace(&line, cage, Allowed::Nothing).map_err(set_up)?;
+                }
+                Err(error) => return Err(error),
             }
         }
         let why = "the processes that start commands are being killed";
         Err(set_up(io::Error::other(why)))
     }
 
+    /// The line to the nursery of a cage, or to the one of what has none.
+    fn line(&self, cage: Option<&Arc<Cage>>) -> io::Result<Arc<Line>> {
+        let Some(cage) = cage else { return Ok(Arc::clone(&lock(&self.plain))) };
+        let mut cells = lock(&self.caged);
+        if let Some(cell) = cells.iter_mut().find(|cell| Arc::ptr_eq(&cell.cage, cage)) {
+            cell.used = Instant::now();
+            return Ok(Arc::clone(&cell.line));
+        }
+        let line = Arc::new(Line::open(Some(cage), Allowed::Namespaces)?);
+        let first = cells.is_empty();
+        let (cage, used) = (Arc::clone(cage), Instant::now());
+        cells.push(Cell { cage, line: Arc::clone(&line), used });
+        if first {
+            tokio::spawn(sweep(Arc::downgrade(&self.caged)));
+        }
+        Ok(line)
+    }
+
+    /// Starts a new nursery in place of one that is gone, unless somebody else has.
+    fn replace(
+        &self,
+        gone: &Arc<Line>,
+        cage: Option<&Arc<Cage>>,
+        allowed: Allowed,
+    ) -> io::Result<()> {
+        let open = |line: &mut Arc<Line>| -> io::Result<()> {
+            if Arc::ptr_eq(line, gone) {
+                // If it is there after all, it does not move.
+                gone.signal(Signal::KILL);
+                *line = Arc::new(Line::open(cage, allowed)?);
+            }
+            Ok(())
+        };
+        match cage {
+            None => open(&mut lock(&self.plain)),
+            Some(cage) => {
+                let mut cells = lock(&self.caged);
+                let cell = cells.iter_mut().find(|cell| Arc::ptr_eq(&cell.cage, cage));
+                cell.map_or(Ok(()), |cell| open(&mut cell.line))
+            }
+        }
+    }
+
+    /// Keeps no line that could not be used.
+    fn forget(&self, line: &Arc<Line>) {
+        lock(&self.caged).retain(|cell| !Arc::ptr_eq(&cell.line, line));
+    }
+
     async fn try_launch(&self, line: &Line, launch: &Launch<'_>) -> Result<Attempt, LaunchError> {
         let (mut request, strings) = Request::describe(launch.env).map_err(set_up)?;
         let (control, theirs) = packet_pair().map_err(set_up)?;
         let ends = Ends::connect(launch.stdio).map_err(set_up)?;
-        request.terminal = u32::from(ends.terminal.is_some());
+        if ends.terminal.is_some() {
+            request.streams = Streams::Terminal;
+        }
         let [stdin, stdout, stderr] = ends.theirs.each_ref().map(|end| match end {
             End::Null => self.null.as_fd(),
             End::HostStdin => rustix::stdio::stdin(),
@@ -100,7 +187,7 @@ impl Nursery {
         }
         // Our copies must go now, or the pipes would never end and the warden's end never be missed.
         drop((ends.theirs, theirs));
-        match Job::started(control, &strings).await? {
+        match Job::started(Arc::clone(&line.in_use), control, &strings).await? {
             First::Lost => Ok(Attempt::Lost),
             First::Unmoved => Ok(Attempt::Unmoved),
             First::Running(job) => Ok(Attempt::Launched(Box::new(Launched {
@@ -112,31 +199,80 @@ impl Nursery {
             }))),
         }
     }
+}
 
-    /// Starts a new nursery in place of one that is gone, unless somebody else has.
-    fn replace(&self, gone: &Arc<Line>) -> io::Result<()> {
-        let mut line = self.line.lock().unwrap_or_else(PoisonError::into_inner);
-        if Arc::ptr_eq(&line, gone) {
-            // If it is there after all, it does not move.
-            gone.signal(Signal::KILL);
-            *line = Arc::new(Line::open()?);
+/// Lets go of cages that nobody has used for a while, until there are none.
+async fn sweep(cells: Weak<Mutex<Vec<Cell>>>) {
+    loop {
+        tokio::time::sleep(SWEEP).await;
+        let Some(cells) = cells.upgrade() else { return };
+        let mut cells = lock(&cells);
+        let mut unused = Vec::new();
+        for cell in std::mem::take(&mut *cells) {
+            let busy = Arc::strong_count(&cell.line.in_use) > 1;
+            let used = if busy { Instant::now() } else { cell.used };
+            match used.elapsed() > KEPT_READY {
+                true => unused.push(cell),
+                false => cells.push(Cell { used, ..cell }),
+            }
         }
-        Ok(())
+        let done = cells.is_empty();
+        drop(cells);
+        if !unused.is_empty() {
+            // Waiting for their processes takes a moment.
+            std::thread::spawn(move || drop(unused));
+        }
+        if done {
+            return;
+        }
     }
 }
 
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 impl Line {
-    fn open() -> io::Result<Self> {
+    fn open(cage: Option<&Arc<Cage>>, allowed: Allowed) -> io::Result<Self> {
         let (ours, theirs) = packet_pair()?;
+        let mut keep = vec![theirs.as_raw_fd()];
+        let mut names = None;
+        let mut leftovers = None;
+        if let Some(cage) = cage {
+            let places = cage.reservations()?;
+            keep.extend(cage.descriptors());
+            keep.extend(places.descriptors().map(|fd| fd.as_raw_fd()));
+            leftovers = Some(places.leftovers()?);
+            names = Some(places);
+        }
+        keep.sort_unstable();
         // SAFETY: the child goes straight to `become_nursery`, which allocates nothing, makes only
         // kernel calls and never returns.
         match unsafe { raw::fork_host() }? {
-            // SAFETY: this is the process that was just forked.
-            Forked::Child => unsafe { become_nursery(theirs.as_fd()) },
+            Forked::Child => {
+                let cell = match (cage, &mut names, &leftovers) {
+                    (Some(cage), Some(names), Some(leftovers)) => {
+                        Some(nursery::Cell { cage, names, leftovers, allowed })
+                    }
+                    _ => None,
+                };
+                // SAFETY: this is the process that was just forked.
+                unsafe { become_nursery(theirs.as_fd(), &keep, cell) }
+            }
             Forked::Parent(pid) => {
                 let pid = Pid::from_raw(pid).ok_or(Errno::CHILD)?;
-                Ok(Self { requests: Some(ours), pid })
+                Ok(Self { requests: Some(ours), pid, allowed, names, in_use: Arc::default() })
             }
+        }
+    }
+
+    /// Why it went, if it could say so.
+    fn last_word(&self) -> Option<LaunchError> {
+        let mut bytes = [0u8; REPLY_BYTES];
+        let (n, _) = recv(self.requests.as_ref()?, &mut bytes, RecvFlags::DONTWAIT).ok()?;
+        match Word::hear(bytes.get(..n)?) {
+            Some(Word::Failed(error)) => Some(error),
+            _ => None,
         }
     }
 
@@ -183,8 +319,21 @@ impl Drop for Line {
     /// The nursery sees its socket close and goes at once; waiting for it leaves no zombie.
     fn drop(&mut self) {
         self.requests = None;
+        if self.names.is_some() && self.in_use.outlives_us.load(Ordering::Relaxed) {
+            // It gives its names back when the last of them has gone.
+            return;
+        }
         // Somebody may have stopped it.
         self.signal(Signal::CONT);
+        self.wait();
+        if let Some(names) = &self.names {
+            names.remove();
+        }
+    }
+}
+
+impl Line {
+    fn wait(&self) {
         let limit = Instant::now() + DISMISSAL;
         while let Ok(None) = waitpid(Some(self.pid), WaitOptions::NOHANG) {
             if Instant::now() > limit {
@@ -197,7 +346,7 @@ impl Drop for Line {
     }
 }
 
-fn packet_pair() -> io::Result<(OwnedFd, OwnedFd)> {
+pub(super) fn packet_pair() -> io::Result<(OwnedFd, OwnedFd)> {
     let kind = SocketType::SEQPACKET;
     Ok(socketpair(AddressFamily::UNIX, kind, SocketFlags::CLOEXEC, None)?)
 }

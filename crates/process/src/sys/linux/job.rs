@@ -1,12 +1,16 @@
 //! A running job, seen from the host: its warden's socket.
 
-use super::wire::{Order, PACKET_BYTES, Reply};
+use super::host::Use;
+use super::wire::{Order, PACKET_BYTES, REPLY_BYTES, Reply};
 use crate::handle::Exit;
 use crate::sys::streams::watch;
-use crate::sys::{Ended, LaunchError, Stage};
+use crate::sys::{Ended, Held, LaunchError, Stage};
 use rustix::fd::OwnedFd;
 use rustix::net::{SendFlags, send};
+use sandgate_protocol::{DenialEvidence, DenialRule, Denials, DeniedOperation};
+use sandgate_sandbox::linux::syscall_name;
 use std::io;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 use tokio::io::Interest;
@@ -17,6 +21,10 @@ use tokio::time::timeout;
 pub(crate) struct Job {
     control: Arc<AsyncFd<OwnedFd>>,
     pid: i32,
+    held: Held,
+    denials: Denials,
+    /// Tells whoever started it that it is there.
+    use_of_line: Arc<Use>,
     /// How many of its processes could not be ended, once the warden has said so.
     left: Option<u32>,
 }
@@ -46,9 +54,57 @@ pub(super) enum First {
 /// How long a request may wait to be taken. Wardens take them in a fraction of a millisecond.
 const TAKEN: Duration = Duration::from_secs(10);
 
+/// What a warden said.
+#[derive(Debug)]
+pub(super) enum Word {
+    Taken,
+    Started { pid: i32, held: Held },
+    Failed(LaunchError),
+    Stopped,
+    Denied(DenialEvidence),
+    MoreDenied(u64),
+    Ended(Ended),
+    Gone { left: u32 },
+}
+
+impl Word {
+    /// Understands a message; `None` when it is none.
+    pub(super) fn hear(message: &[u8]) -> Option<Self> {
+        Some(match Reply::decode(message)? {
+            Reply::Taken => Self::Taken,
+            Reply::Started { pid, held } => Self::Started { pid, held },
+            Reply::Failed { stage, errno, step } => Self::Failed(failed(stage, errno, step)),
+            Reply::Stopped => Self::Stopped,
+            Reply::Denied { operation, rule, syscall, target } => Self::Denied(DenialEvidence {
+                operation: *DeniedOperation::ALL.get(operation as usize)?,
+                target: String::from_utf8_lossy(target).into_owned(),
+                syscall: syscall_name(syscall).to_owned(),
+                rule: *DenialRule::ALL.get(rule as usize)?,
+            }),
+            Reply::MoreDenied { count } => Self::MoreDenied(count),
+            Reply::Ended(ended) => Self::Ended(ended),
+            Reply::Gone { left } => Self::Gone { left },
+        })
+    }
+}
+
+fn failed(stage: u32, errno: i32, step: &[u8]) -> LaunchError {
+    let stage = Stage::from_wire(stage);
+    let source = io::Error::from_raw_os_error(errno);
+    let error = LaunchError::new(stage, source);
+    match step {
+        [] => error,
+        step => error.at_step(&String::from_utf8_lossy(step)),
+    }
+}
+
 impl Job {
     /// Sends the rest of a request and waits until the command runs or has failed to.
-    pub(super) async fn started(control: OwnedFd, strings: &[u8]) -> Result<First, LaunchError> {
+    pub(super) async fn started(
+        use_of_line: Arc<Use>,
+        control: OwnedFd,
+        strings: &[u8],
+    ) -> Result<First, LaunchError> {
         let control = watch(control).map_err(|e| LaunchError::new(Stage::SetUp, e))?;
         let taken = async {
             for packet in strings.chunks(PACKET_BYTES) {
@@ -57,23 +113,23 @@ impl Job {
                     break;
                 }
             }
-            reply(&control).await
+            next_word(&control).await
         };
         match timeout(TAKEN, taken).await {
-            Ok(Ok(Some(Reply::Taken))) => {}
-            Ok(Ok(Some(Reply::Failed { stage, errno }))) => return Err(failed(stage, errno)),
+            Ok(Ok(Some(Word::Taken))) => {}
+            Ok(Ok(Some(Word::Failed(error)))) => return Err(error),
             Ok(Ok(_) | Err(_)) => return Ok(First::Lost),
             Err(_) => return Ok(First::Unmoved),
         }
-        match reply(&control).await {
-            Ok(Some(Reply::Started { pid })) => {
-                Ok(First::Running(Self { control, pid, left: None }))
-            }
-            Ok(Some(Reply::Failed { stage, errno })) => Err(failed(stage, errno)),
+        let (pid, held) = match next_word(&control).await {
+            Ok(Some(Word::Started { pid, held })) => (pid, held),
+            Ok(Some(Word::Failed(error))) => return Err(error),
             // The warden was killed; whether the command ran before that nobody knows, so it must
             // not be run again.
-            _ => Ok(First::Running(Self { control, pid: 0, left: None })),
-        }
+            _ => (0, Held::default()),
+        };
+        let denials = Denials::default();
+        Ok(First::Running(Self { control, pid, held, denials, use_of_line, left: None }))
     }
 
     /// The command's process id; 0 if it was killed before it could be told.
@@ -81,18 +137,36 @@ impl Job {
         self.pid.cast_unsigned()
     }
 
+    /// What holds it.
+    pub(crate) fn held(&self) -> Held {
+        self.held
+    }
+
+    /// What was refused to it until now.
+    pub(crate) fn take_denials(&mut self) -> Denials {
+        std::mem::take(&mut self.denials)
+    }
+
     /// Waits for the command itself to end. Can be dropped and called again.
     pub(crate) async fn ended(&mut self) -> Ended {
         loop {
-            match reply(&self.control).await {
-                Ok(Some(Reply::Ended(ended))) => return ended,
+            match next_word(&self.control).await {
+                Ok(Some(Word::Ended(ended))) => return ended,
                 // The command is one of those that could not be ended.
-                Ok(Some(Reply::Gone { left })) => self.left = Some(left),
-                Ok(Some(Reply::Taken | Reply::Started { .. } | Reply::Failed { .. })) => {}
+                Ok(Some(Word::Gone { left })) => self.left = Some(left),
+                Ok(Some(word)) => self.note(word),
                 // The warden is gone without a word on the command: it was killed, and the command
                 // with it, or the command is out of its reach.
                 Ok(None) | Err(_) => return Ended { exit: Exit::KILLED, stragglers: true },
             }
+        }
+    }
+
+    fn note(&mut self, word: Word) {
+        match word {
+            Word::Denied(denial) => self.denials.evidence.push(denial),
+            Word::MoreDenied(count) => self.denials.more += count,
+            _ => {}
         }
     }
 
@@ -114,9 +188,9 @@ impl Job {
     /// Waits until all processes of a job that was killed are gone; how many could not be ended.
     pub(crate) async fn gone(&mut self) -> u32 {
         loop {
-            match (self.left, reply(&self.control).await) {
-                (_, Ok(Some(Reply::Gone { left }))) => return left,
-                (_, Ok(Some(_))) => {}
+            match (self.left, next_word(&self.control).await) {
+                (_, Ok(Some(Word::Gone { left }))) => return left,
+                (_, Ok(Some(word))) => self.note(word),
                 // A warden goes when nothing is left that it could end.
                 (left, Ok(None) | Err(_)) => return left.unwrap_or(0),
             }
@@ -125,12 +199,9 @@ impl Job {
 
     /// Lets the rest of the job live on.
     pub(crate) fn leave(self) {
+        self.use_of_line.outlives_us.store(true, Ordering::Relaxed);
         order(&self.control, Order::Leave);
     }
-}
-
-fn failed(stage: u32, errno: i32) -> LaunchError {
-    LaunchError::new(Stage::from_wire(stage), io::Error::from_raw_os_error(errno))
 }
 
 async fn send_packet(control: &AsyncFd<OwnedFd>, packet: &[u8]) -> io::Result<()> {
@@ -141,18 +212,18 @@ async fn send_packet(control: &AsyncFd<OwnedFd>, packet: &[u8]) -> io::Result<()
 }
 
 /// The warden's next word; `None` when it is gone.
-async fn reply(control: &AsyncFd<OwnedFd>) -> io::Result<Option<Reply>> {
-    let mut bytes = [0u8; 16];
+async fn next_word(control: &AsyncFd<OwnedFd>) -> io::Result<Option<Word>> {
     let read = control.async_io(Interest::READABLE, |fd| {
+        let mut bytes = [0u8; REPLY_BYTES];
         let mut read = || rustix::io::retry_on_intr(|| rustix::io::read(fd, &mut bytes));
-        match read() {
+        let n = match read() {
             // It went without hearing our last word. That is said once, and before its own last one.
-            Err(rustix::io::Errno::CONNRESET) => Ok(read()?),
-            other => Ok(other?),
-        }
+            Err(rustix::io::Errno::CONNRESET) => read()?,
+            other => other?,
+        };
+        Ok(bytes.get(..n).filter(|bytes| !bytes.is_empty()).map(Word::hear))
     });
-    let n = read.await?;
-    Ok(if n == 0 { None } else { Reply::decode(&bytes[..n]) })
+    Ok(read.await?.flatten())
 }
 
 /// A warden that cannot hear has nothing left to watch over.

@@ -16,11 +16,11 @@ mod children;
 mod forget;
 mod host;
 pub(crate) mod in_place;
-mod janitor;
 mod job;
-mod keeper;
 mod nursery;
+mod plan;
 mod raw;
+mod vestibule;
 mod warden;
 mod wire;
 

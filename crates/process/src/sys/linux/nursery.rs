@@ -4,15 +4,18 @@
 //! so is it.
 
 use super::children::{self, Reaped};
+use super::plan::Failure;
 use super::raw::{self, Forked, NeverReturn};
+use super::warden::Caged;
 use super::wire::{REQUEST_FDS, Reply, Request};
 use super::{forget, warden};
 use crate::sys::Stage;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd};
+use rustix::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd, RawFd};
 use rustix::io::Errno;
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
 use rustix::process::{Pid, Signal, kill_process};
+use sandgate_sandbox::linux::{Cage, Leftovers, Mode, Namespaces, Reservations};
 use std::io::IoSliceMut;
 use std::mem::MaybeUninit;
 
@@ -31,28 +34,86 @@ const DISMISS_PASSES: u32 = 2_500;
 /// After so many looks without a change the wardens that are left were told to stay.
 const QUIET_PASSES: u32 = 25;
 
-/// Becomes the nursery. `requests` is where the host's requests arrive.
+/// The cage that a nursery's commands go into, before it has been entered.
+pub(super) struct Cell<'a> {
+    pub(super) cage: &'a Cage,
+    pub(super) names: &'a mut Reservations,
+    pub(super) leftovers: &'a Leftovers,
+    pub(super) allowed: Allowed,
+}
+
+/// Whether namespaces may be tried.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Allowed {
+    Namespaces,
+    Nothing,
+}
+
+impl<'a> Cell<'a> {
+    /// Enters the cage. Some of what that needs is memory of the host's.
+    fn enter(self) -> Result<(Caged<'a>, &'a Leftovers), Failure> {
+        let mode = match self.allowed {
+            Allowed::Namespaces => {
+                self.names.take()?;
+                let mode = self.cage.enter_session(self.names)?;
+                if mode == Mode::LandlockOnly {
+                    // There is no mount that a directory could be of use for.
+                    self.names.give_back();
+                }
+                mode
+            }
+            Allowed::Nothing => self.cage.do_without_namespaces()?,
+        };
+        raw::forbid_inspection();
+        Ok((Caged { inside: self.cage.inside(), mode }, self.leftovers))
+    }
+}
+
+/// Becomes the nursery. `requests` is where the host's requests arrive, and `keep` are the descriptors
+/// that it needs, that one among them, in order.
 ///
 /// # Safety
 /// Must be called in a process that was just forked and has nothing else to do: it closes every
 /// other descriptor and drops the memory that it does not need.
-pub(super) unsafe fn become_nursery(requests: BorrowedFd<'_>) -> ! {
+pub(super) unsafe fn become_nursery(
+    requests: BorrowedFd<'_>,
+    keep: &[RawFd],
+    cell: Option<Cell<'_>>,
+) -> ! {
     let _never = NeverReturn;
     raw::take_over_signals();
-    let keep = requests.as_raw_fd();
     // SAFETY: the host's descriptors are of no use here; nothing in this process refers to them.
-    unsafe { raw::close_all_but(&[keep]) };
-    // SAFETY: from here on nothing of the host's heap is read.
-    unsafe { forget::drop_host_memory() };
+    unsafe { raw::close_all_but(keep) };
     let _ = rustix::process::setsid();
     let _ = rustix::process::chdir(c"/");
     let _ = rustix::thread::set_name(c"sg-nursery");
-    if fill_stdio().is_ok()
-        && let Ok(nursery) = Nursery::new(requests)
-    {
+    if fill_stdio().is_err() {
+        raw::exit_now(1);
+    }
+    let cell = match cell.map(Cell::enter).transpose() {
+        Ok(cell) => cell,
+        Err(Failure { stage, errno, step }) => {
+            let (stage, errno) = (stage as u32, errno.raw_os_error());
+            let message = Reply::Failed { stage, errno, step: step.as_bytes() }.encode();
+            let _ = rustix::io::write(requests, message.as_bytes());
+            raw::exit_now(1);
+        }
+    };
+    // SAFETY: from here on nothing of the host's heap is read.
+    unsafe { forget::drop_host_memory() };
+    let caged = cell.map(|(caged, _)| caged);
+    if let Ok(nursery) = Nursery::new(requests, caged) {
         nursery.run();
     }
-    raw::exit_now(1);
+    if let Some((_, leftovers)) = cell {
+        // Whoever removes them must not hold them.
+        let mut parents = [0; Leftovers::MOST];
+        let parents = leftovers.descriptors(&mut parents);
+        // SAFETY: nothing below uses another descriptor.
+        unsafe { raw::close_all_but(parents) };
+        leftovers.remove();
+    }
+    raw::exit_now(0);
 }
 
 /// Occupies descriptors 0 to 2, so that nothing that arrives later lands on them.
@@ -79,6 +140,7 @@ struct Nursery<'a> {
     strays: bool,
     /// The last idle warden went by itself: making the next one at once may only repeat that.
     pausing: bool,
+    caged: Option<Caged<'a>>,
     wardens: [Option<Pid>; MAX_WARDENS],
 }
 
@@ -89,7 +151,7 @@ struct Refusal {
 }
 
 impl<'a> Nursery<'a> {
-    fn new(requests: BorrowedFd<'a>) -> Result<Self, Errno> {
+    fn new(requests: BorrowedFd<'a>, caged: Option<Caged<'a>>) -> Result<Self, Errno> {
         let flags = rustix::pipe::PipeFlags::CLOEXEC | rustix::pipe::PipeFlags::NONBLOCK;
         let (taken, taken_writer) = rustix::pipe::pipe_with(flags)?;
         // When a warden is killed, what it watched over comes here.
@@ -102,6 +164,7 @@ impl<'a> Nursery<'a> {
             idle: None,
             strays: false,
             pausing: false,
+            caged,
             wardens: [None; MAX_WARDENS],
         })
     }
@@ -150,20 +213,25 @@ impl<'a> Nursery<'a> {
 
     /// The host is gone. Ends what has nobody else, and waits for the wardens that go now, so that
     /// they do not become zombies of a first process that does not wait for strangers. Those that
-    /// were told to stay are left alone.
+    /// were told to stay are left alone; but a cage holds only as long as its names are kept, so its
+    /// nursery stays with them.
     fn dismiss(&mut self) {
         let mut quiet = 0;
-        for _ in 0..DISMISS_PASSES {
+        let mut passes = 0;
+        while passes < DISMISS_PASSES || self.caged.is_some() {
+            passes += 1;
             self.reap();
             if self.strays {
                 self.end_strays();
                 quiet = 0;
             }
-            if !self.strays && (quiet == QUIET_PASSES || self.wardens.iter().all(Option::is_none)) {
+            let none_left = self.wardens.iter().all(Option::is_none);
+            if !self.strays && (none_left || (quiet == QUIET_PASSES && self.caged.is_none())) {
                 return;
             }
             let mut child = [PollFd::new(&self.child_signals, PollFlags::IN)];
-            match poll(&mut child, Some(&NEXT_PASS)) {
+            let patient = quiet >= QUIET_PASSES && !self.strays;
+            match poll(&mut child, (!patient).then_some(&NEXT_PASS)) {
                 Ok(0) => quiet += 1,
                 _ => {
                     let _ = rustix::io::read(&self.child_signals, &mut [0u8; 512]);
@@ -177,9 +245,15 @@ impl<'a> Nursery<'a> {
         let Some(slot) = self.wardens.iter().position(Option::is_none) else {
             return Some(Refusal { stage: Stage::Full, errno: Errno::AGAIN });
         };
+        let namespaces = match self.caged {
+            Some(Caged { mode: Mode::Namespaces, .. }) => Namespaces::of_job().clone_flags(),
+            _ => 0,
+        };
         // SAFETY: the child goes to `warden::serve`, which makes only kernel calls and never returns.
-        match unsafe { raw::fork_single() } {
-            Ok(Forked::Child) => warden::serve(self.requests, self.taken_writer.as_fd()),
+        match unsafe { raw::fork_into(namespaces) } {
+            Ok(Forked::Child) => {
+                warden::serve(self.requests, self.taken_writer.as_fd(), self.caged)
+            }
             Ok(Forked::Parent(pid)) => {
                 self.idle = Pid::from_raw(pid);
                 if let Some(slot) = self.wardens.get_mut(slot) {
@@ -194,8 +268,8 @@ impl<'a> Nursery<'a> {
     /// Answers a request that no warden can be made for.
     fn answer(&self, Refusal { stage, errno }: Refusal) {
         if let Some((_, [control, ..])) = receive(self.requests, RecvFlags::DONTWAIT) {
-            let reply = Reply::Failed { stage: stage as u32, errno: errno.raw_os_error() };
-            let _ = rustix::io::write(&control, &reply.encode());
+            let failure = Failure::at(stage)(errno);
+            warden::refuse(&control, failure);
         }
     }
 

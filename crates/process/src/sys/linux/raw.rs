@@ -7,7 +7,7 @@ use rustix::fd::{BorrowedFd, FromRawFd as _, OwnedFd, RawFd};
 use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
 use rustix::process::Signal;
-use std::ffi::{c_char, c_int, c_void};
+use std::ffi::{c_char, c_int, c_long, c_void};
 use std::ptr;
 
 /// Which side of a fork this is.
@@ -28,15 +28,55 @@ pub(super) unsafe fn fork_host() -> Result<Forked, Errno> {
     forked(i64::from(pid))
 }
 
-/// Forks a process that has one thread and no C library state worth a handler.
+/// Forks a process that has one thread and no C library state worth a handler, into the namespaces
+/// that are given as the flags of `clone`.
 ///
 /// # Safety
-/// As for [`fork_host`].
-pub(super) unsafe fn fork_single() -> Result<Forked, Errno> {
+/// As for [`fork_host`], and the flags may name namespaces only.
+pub(super) unsafe fn fork_into(namespaces: u32) -> Result<Forked, Errno> {
+    // SAFETY: the caller's promise.
+    unsafe { fork_with(c_long::from(namespaces)) }
+}
+
+/// Forks a process that has one table of descriptors together with this one.
+///
+/// # Safety
+/// As for [`fork_host`], and neither process may close what the other one uses, until the child has
+/// called [`part_with_descriptors`].
+pub(super) unsafe fn fork_sharing_descriptors() -> Result<Forked, Errno> {
+    // SAFETY: the caller's promise.
+    unsafe { fork_with(c_long::from(libc::CLONE_FILES)) }
+}
+
+/// # Safety
+/// As for [`fork_host`]; the flags may not share memory.
+unsafe fn fork_with(flags: c_long) -> Result<Forked, Errno> {
+    let flags = flags | c_long::from(libc::SIGCHLD);
     // The argument order differs between architectures, but all but the flags are zero.
     // SAFETY: without CLONE_VM this is a plain fork; the caller keeps the child's promise.
-    let pid = unsafe { libc::syscall(libc::SYS_clone, libc::SIGCHLD, 0, 0, 0, 0) };
+    let pid = unsafe { libc::syscall(libc::SYS_clone, flags, 0, 0, 0, 0) };
     forked(pid)
+}
+
+/// Gets a table of descriptors of one's own, a copy of the one that was shared.
+pub(super) fn part_with_descriptors() -> Result<(), Errno> {
+    const UNSHARE: c_long = 1 << 1;
+    let none = c_long::from(libc::c_uint::MAX);
+    // SAFETY: closes no descriptor, because none has this number.
+    let result = unsafe { libc::syscall(libc::SYS_close_range, none, none, UNSHARE) };
+    if result == 0 { Ok(()) } else { Err(last_errno()) }
+}
+
+/// Lets no other process of this user look into this one, or trace it.
+pub(super) fn forbid_inspection() {
+    // SAFETY: only numbers.
+    unsafe { libc::prctl(libc::PR_SET_DUMPABLE, 0, 0, 0, 0) };
+}
+
+/// Kills every other process of this one's PID namespace, whose first it must be.
+pub(super) fn kill_everybody_else() {
+    // SAFETY: only numbers; the kernel spares the first process of a namespace.
+    unsafe { libc::kill(-1, libc::SIGKILL) };
 }
 
 fn forked(pid: i64) -> Result<Forked, Errno> {
@@ -72,33 +112,6 @@ impl Drop for NeverReturn {
 /// Holds back every signal that can be held back.
 pub(super) fn block_signals() {
     set_signal_mask(!0);
-}
-
-/// Every handler at its default and no signal blocked: what a new program expects.
-pub(super) fn default_signals() {
-    default_handlers();
-    set_signal_mask(0);
-}
-
-/// Waits for whatever becomes this process's child, for ever.
-pub(super) fn wait_for_strays() -> ! {
-    loop {
-        // SAFETY: no status is wanted; blocks until a child ends.
-        if unsafe { libc::waitpid(-1, ptr::null_mut(), 0) } < 0 {
-            // There is none just now. An orphan's end wakes us; all signals but that are blocked.
-            let mask: u64 = 1 << (libc::SIGCHLD - 1);
-            // SAFETY: the kernel reads eight bytes from a live u64; nothing else is wanted.
-            unsafe {
-                libc::syscall(
-                    libc::SYS_rt_sigtimedwait,
-                    ptr::from_ref(&mask),
-                    ptr::null_mut::<u64>(),
-                    ptr::null::<u64>(),
-                    size_of::<u64>(),
-                )
-            };
-        }
-    }
 }
 
 /// A descriptor for what a front end that waits for a command is told. All must be blocked.

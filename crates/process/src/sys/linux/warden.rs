@@ -1,21 +1,24 @@
 //! The process that watches over one job.
 //!
-//! It is the subreaper of the command, so every process of the job stays its descendant whatever
-//! sessions and groups they make. It goes when none is left.
+//! It is the subreaper of the command, or the first process of the command's PID namespace, so every
+//! process of the job stays its descendant whatever sessions and groups they make. It goes when none
+//! is left.
 
 use super::children::{self, Found, Reaped};
-use super::in_place::exit_of;
 use super::nursery::receive;
+use super::plan::{Failure, Plan, Strings};
 use super::raw::{self, ChildStack, NeverReturn};
-use super::wire::{Order, Reply, Request};
-use crate::sys::{Ended, Stage};
+use super::vestibule::{Session, Vestibule};
+use super::wire::{Order, Reply, Request, Streams};
+use crate::handle::Exit;
+use crate::sys::{Ended, Held, Stage};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd};
+use rustix::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd, RawFd};
 use rustix::io::Errno;
-use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
 use rustix::net::RecvFlags;
-use rustix::process::{Pid, Signal};
-use std::ffi::{c_char, c_int, c_void};
+use rustix::process::{Pid, Signal, WaitStatus, kill_process, kill_process_group};
+use sandgate_sandbox::linux::{Inside, Mode};
+use std::ffi::{c_int, c_void};
 use std::ptr;
 
 /// How soon a job that is being ended is looked at again: after 2 ms, and ever more rarely while it
@@ -24,52 +27,190 @@ fn next_pass(quiet: u32) -> Timespec {
     Timespec { tv_sec: 0, tv_nsec: 2_000_000 << quiet.min(7) }
 }
 
+/// The cage that a warden's command goes into.
+#[derive(Clone, Copy)]
+pub(super) struct Caged<'a> {
+    pub(super) inside: &'a Inside,
+    pub(super) mode: Mode,
+}
+
 /// Becomes an idle warden: waits for one request and serves it to its end.
-pub(super) fn serve(requests: BorrowedFd<'_>, taken: BorrowedFd<'_>) -> ! {
+pub(super) fn serve(
+    requests: BorrowedFd<'_>,
+    taken: BorrowedFd<'_>,
+    caged: Option<Caged<'_>>,
+) -> ! {
     let _never = NeverReturn;
     let _ = rustix::thread::set_name(c"sg-warden");
-    let (Ok(()), Ok(child_signals), Ok(stack)) = (
-        rustix::process::set_child_subreaper(Some(rustix::process::getpid())),
-        raw::child_signal_fd(),
-        ChildStack::map(),
-    ) else {
-        raw::exit_now(1);
+    let Ok(child_signals) = prepare() else { raw::exit_now(1) };
+    let mut start = match caged {
+        None => match ChildStack::map() {
+            Ok(stack) => Start::Plain(stack),
+            Err(_) => raw::exit_now(1),
+        },
+        Some(caged) => Start::Caged(caged, open_vestibule(caged, Session::Own)),
     };
     let Some((request, [control, stdin, stdout, stderr])) = receive(requests, RecvFlags::empty())
     else {
         raw::exit_now(0);
     };
     let _ = rustix::io::write(taken, b"t");
-    let plan = Plan::receive(request, &control, [&stdin, &stdout, &stderr]);
-    if plan.is_ok() && !say(&control, Reply::Taken) {
-        // The host did not wait for it.
-        raw::exit_now(0);
-    }
-    let started = plan.and_then(|plan| plan.start(&stack));
+    let stdio = [&stdin, &stdout, &stderr].map(AsFd::as_fd);
+    let started = start.run(request, &control, stdio);
     drop((stdin, stdout, stderr));
-    // A warden needs these two only; above all it must not hold the socket that tells the nursery
-    // of the host's end.
-    let mut keep = [control.as_raw_fd(), child_signals.as_raw_fd()];
-    keep.sort_unstable();
-    // SAFETY: nothing below uses another descriptor; `requests` and `taken` are not used again.
-    unsafe { raw::close_all_but(&keep) };
-    match started {
-        Ok(pid) => {
-            let _ = say(&control, Reply::Started { pid: pid.as_raw_nonzero().get() });
-            let control = Some(control);
-            Warden { control, child_signals, command: Some(pid), killing: false, quiet: 0 }.watch();
-        }
-        Err(Failure { stage, errno }) => {
-            let _ =
-                say(&control, Reply::Failed { stage: stage as u32, errno: errno.raw_os_error() });
-        }
-    }
+    watch_over(started, control, child_signals, Place::of(caged), Front::Host);
     raw::exit_now(0);
 }
 
+/// Becomes the warden of one command in the terminal of the program that forked it.
+pub(super) fn serve_terminal(control: OwnedFd, request: Request, caged: Caged<'_>) {
+    let _ = rustix::thread::set_name(c"sg-warden");
+    let Ok(child_signals) = prepare() else { raw::exit_now(1) };
+    let vestibule = open_vestibule(caged, Session::Guards);
+    // Whoever kills the group that the command is in must not kill its guard too.
+    let _ = rustix::process::setpgid(None, None);
+    let mut start = Start::Caged(caged, vestibule);
+    let started = start.run(request, &control, [control.as_fd(); 3]);
+    watch_over(started, control, child_signals, Place::of(Some(caged)), Front::Terminal);
+}
+
+fn prepare() -> Result<OwnedFd, Errno> {
+    rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
+    raw::child_signal_fd()
+}
+
+fn open_vestibule(caged: Caged<'_>, session: Session) -> Result<Vestibule, Failure> {
+    Vestibule::open(caged.inside, caged.mode, session)
+}
+
+/// A command that runs.
+struct Started {
+    pid: Pid,
+    /// The number that it has for the host.
+    outer_pid: i32,
+    held: Held,
+    listener: Option<OwnedFd>,
+}
+
+/// The two ways to start a command.
+enum Start<'a> {
+    Plain(ChildStack),
+    Caged(Caged<'a>, Result<Vestibule, Failure>),
+}
+
+impl Start<'_> {
+    fn run(
+        &mut self,
+        request: Request,
+        control: &OwnedFd,
+        stdio: [BorrowedFd<'_>; 3],
+    ) -> Result<Started, Failure> {
+        match self {
+            Self::Plain(stack) => {
+                let mut strings = Strings::room_for(request)?;
+                strings.receive(request, control)?;
+                say_taken(control);
+                let plan = Plan::lay_out(request, &strings)?;
+                let pid =
+                    Beginning { plan, request, stdio, warden: None, failure: None }.start(stack)?;
+                let outer_pid = pid.as_raw_nonzero().get();
+                Ok(Started { pid, outer_pid, held: Held::default(), listener: None })
+            }
+            Self::Caged(caged, vestibule) => {
+                let gone = Err(Failure::at(Stage::SetUp)(Errno::CHILD));
+                let mut vestibule = std::mem::replace(vestibule, gone)?;
+                vestibule.receive(request, control)?;
+                say_taken(control);
+                let (pid, outer_pid) = (vestibule.pid, vestibule.outer_pid);
+                let stdio = (request.streams != Streams::Inherited).then_some(stdio);
+                let listener = vestibule.execute(request, stdio)?;
+                let namespaces = caged.mode == Mode::Namespaces;
+                let held = Held { namespaces, supervised: listener.is_some() };
+                Ok(Started { pid, outer_pid, held, listener })
+            }
+        }
+    }
+}
+
+fn say_taken(control: &OwnedFd) {
+    if !say(control, Reply::Taken) {
+        // The host did not wait for it.
+        raw::exit_now(0);
+    }
+}
+
 /// Says it, if the host still listens.
-fn say(control: &OwnedFd, reply: Reply) -> bool {
-    rustix::io::retry_on_intr(|| rustix::io::write(control, &reply.encode())).is_ok()
+fn say(control: &OwnedFd, reply: Reply<'_>) -> bool {
+    let message = reply.encode();
+    rustix::io::retry_on_intr(|| rustix::io::write(control, message.as_bytes())).is_ok()
+}
+
+/// Says that a command could not be started.
+pub(super) fn refuse(control: &OwnedFd, Failure { stage, errno, step }: Failure) {
+    let (stage, errno) = (stage as u32, errno.raw_os_error());
+    let _ = say(control, Reply::Failed { stage, errno, step: step.as_bytes() });
+}
+
+/// Tells what came of a request, and stays until nothing is left of the job.
+fn watch_over(
+    started: Result<Started, Failure>,
+    control: OwnedFd,
+    child_signals: OwnedFd,
+    place: Place,
+    front: Front,
+) {
+    let Started { pid, outer_pid, held, listener } = match started {
+        Ok(started) => started,
+        Err(failure) => return refuse(&control, failure),
+    };
+    if front == Front::Host {
+        // A warden needs these only; above all it must not hold the socket that tells the nursery of
+        // the host's end.
+        let listening = listener.as_ref().map_or(-1, |fd| fd.as_raw_fd());
+        let mut keep: [RawFd; 3] = [control.as_raw_fd(), child_signals.as_raw_fd(), listening];
+        keep.sort_unstable();
+        let keep = if listening < 0 { keep.get(1..) } else { keep.get(..) };
+        // SAFETY: nothing below uses another descriptor.
+        unsafe { raw::close_all_but(keep.unwrap_or_default()) };
+    }
+    let _ = say(&control, Reply::Started { pid: outer_pid, held });
+    Warden {
+        control: Some(control),
+        child_signals,
+        command: Some(pid),
+        place,
+        front,
+        killing: false,
+        quiet: 0,
+    }
+    .watch();
+}
+
+/// Where a warden stands to the processes of its job.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// Among all others, as their subreaper.
+    Subreaper,
+    /// In a PID namespace, as its first process.
+    First,
+}
+
+impl Place {
+    fn of(caged: Option<Caged<'_>>) -> Self {
+        match caged {
+            Some(Caged { mode: Mode::Namespaces, .. }) => Self::First,
+            _ => Self::Subreaper,
+        }
+    }
+}
+
+/// Who listens.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Front {
+    /// A program that captures what the command writes; the command leads a process group.
+    Host,
+    /// A program in a terminal, whose process group the command is in.
+    Terminal,
 }
 
 struct Warden {
@@ -78,6 +219,8 @@ struct Warden {
     child_signals: OwnedFd,
     /// The command's own process, until it has been waited for.
     command: Option<Pid>,
+    place: Place,
+    front: Front,
     killing: bool,
     /// How many looks in a row have changed nothing while killing.
     quiet: u32,
@@ -117,6 +260,11 @@ impl Warden {
                     self.command = None;
                     ended = Some(status);
                 }
+                Reaped::Stopped(pid) if self.command == Some(pid) => {
+                    if self.front == Front::Terminal {
+                        self.report(Reply::Stopped);
+                    }
+                }
                 Reaped::One(..) | Reaped::Stopped(_) => {}
                 Reaped::NoneYet => break true,
                 Reaped::NoChildren => break false,
@@ -128,7 +276,7 @@ impl Warden {
         if !self.killing {
             return alive;
         }
-        let found = if alive { children::kill_all(|_| false) } else { Found::default() };
+        let found = if alive { self.kill_all() } else { Found::default() };
         // Killing a child brings its own children here, so there is more to do until nobody is
         // left but those that we may not end. A list that is empty although there are children was
         // read at a bad moment.
@@ -137,6 +285,16 @@ impl Warden {
         }
         self.report(Reply::Gone { left: found.refused });
         false
+    }
+
+    fn kill_all(&self) -> Found {
+        match self.place {
+            Place::Subreaper => children::kill_all(|_| false),
+            Place::First => {
+                raw::kill_everybody_else();
+                Found { all: 1, refused: 0 }
+            }
+        }
     }
 
     fn obey(&mut self) {
@@ -165,11 +323,15 @@ impl Warden {
     /// Signals the command's group, which has its id; only while that id is certainly its own.
     fn signal(&self, number: c_int) {
         if let (Some(pid), Some(signal)) = (self.command, Signal::from_named_raw(number)) {
-            let _ = rustix::process::kill_process_group(pid, signal);
+            let _ = match self.front {
+                Front::Host => kill_process_group(pid, signal),
+                // What the terminal sends to the group reaches it without us.
+                Front::Terminal => kill_process(pid, signal),
+            };
         }
     }
 
-    fn report(&self, reply: Reply) {
+    fn report(&self, reply: Reply<'_>) {
         if let Some(control) = &self.control {
             // A host that does not listen any more is noticed by its closed socket.
             let _ = say(control, reply);
@@ -177,146 +339,60 @@ impl Warden {
     }
 }
 
-/// Why the command could not be started.
-struct Failure {
-    stage: Stage,
-    errno: Errno,
+/// A child's end as an exit.
+pub(super) fn exit_of(status: WaitStatus) -> Exit {
+    match (status.exit_status(), status.terminating_signal()) {
+        (Some(code), _) => Exit::Code(code),
+        (None, Some(signal)) => Exit::Signal(signal),
+        (None, None) => Exit::Code(-1),
+    }
 }
 
-/// A request laid out as the kernel wants it.
-struct Plan<'a> {
-    mapping: *mut c_void,
-    mapped: usize,
-    program: *const c_char,
-    cwd: *const c_char,
-    argv: *const *const c_char,
-    envp: *const *const c_char,
+/// A command that nothing confines, on its way from a copy of the warden.
+struct Beginning<'a> {
+    plan: Plan<'a>,
+    request: Request,
     stdio: [BorrowedFd<'a>; 3],
-    terminal: bool,
-    warden: Pid,
+    warden: Option<Pid>,
     /// Written by the command's process while it shares our memory.
     failure: Option<Failure>,
 }
 
-impl<'a> Plan<'a> {
-    /// Takes the request's strings off the job's socket and lays them out.
-    fn receive(
-        request: Request,
-        control: &OwnedFd,
-        stdio: [&'a OwnedFd; 3],
-    ) -> Result<Self, Failure> {
-        let set_up = |errno| Failure { stage: Stage::SetUp, errno };
-        let mapped = request.len as usize;
-        let access = ProtFlags::READ | ProtFlags::WRITE;
-        // SAFETY: an anonymous mapping at an address of the kernel's choice overlaps nothing.
-        let mapping = unsafe { mmap_anonymous(ptr::null_mut(), mapped, access, MapFlags::PRIVATE) }
-            .map_err(set_up)?;
-        // SAFETY: the mapping is `mapped` bytes long, zeroed, and lives until it is unmapped.
-        let text = unsafe { std::slice::from_raw_parts_mut(mapping.cast::<u8>(), mapped) };
-        let mut filled = 0;
-        while let Some(rest) = text.get_mut(filled..).filter(|rest| !rest.is_empty()) {
-            match rustix::io::retry_on_intr(|| rustix::io::read(control, &mut *rest)) {
-                // The host gave up half way.
-                Ok(0) => return Err(set_up(Errno::PIPE)),
-                Ok(n) => filled += n,
-                Err(errno) => return Err(set_up(errno)),
-            }
-        }
-        // Program and directory, then both lists, each with its closing null.
-        let count = 2 + request.argc as usize + 1 + request.envc as usize + 1;
-        let flags = MapFlags::PRIVATE;
-        // SAFETY: an anonymous mapping at an address of the kernel's choice overlaps nothing.
-        let table = unsafe {
-            mmap_anonymous(
-                ptr::null_mut(),
-                count * size_of::<*const c_char>(),
-                ProtFlags::READ | ProtFlags::WRITE,
-                flags,
-            )
-        }
-        .map_err(set_up)?;
-        // SAFETY: the mapping is big enough, aligned to a page, and zeroed, which is null.
-        let table = unsafe { std::slice::from_raw_parts_mut(table.cast::<*const c_char>(), count) };
-        let argv_end = 2 + request.argc as usize;
-        let slots = (0..count).filter(|&slot| slot != argv_end && slot != count - 1);
-        let mut rest = text.split_inclusive(|&byte| byte == 0);
-        for slot in slots {
-            let (Some(string), Some(entry)) = (rest.next(), table.get_mut(slot)) else {
-                return Err(set_up(Errno::INVAL));
-            };
-            *entry = string.as_ptr().cast();
-        }
-        let (Some([program, cwd]), Some(argv), Some(envp)) =
-            (table.first_chunk(), table.get(2..), table.get(argv_end + 1..))
-        else {
-            return Err(set_up(Errno::INVAL));
-        };
-        Ok(Self {
-            mapping,
-            mapped,
-            program: *program,
-            cwd: *cwd,
-            argv: argv.as_ptr(),
-            envp: envp.as_ptr(),
-            stdio: stdio.map(AsFd::as_fd),
-            terminal: request.terminal != 0,
-            warden: rustix::process::getpid(),
-            failure: None,
-        })
-    }
-
+impl Beginning<'_> {
     /// Starts the command and waits until it runs.
     fn start(mut self, stack: &ChildStack) -> Result<Pid, Failure> {
+        self.warden = Some(rustix::process::getpid());
         let arg = ptr::from_mut(&mut self).cast();
         // SAFETY: `command_process` ends by exec or exit, makes only kernel calls, and writes only
-        // to `failure`; the plan outlives it, because this process is held up until then.
+        // to `failure`; `self` outlives it, because this process is held up until then.
         let pid = unsafe { raw::start_sharing_memory(stack, command_process, arg) };
-        // SAFETY: the strings are not used again; the command has its own copy.
-        let _ = unsafe { munmap(self.mapping, self.mapped) };
-        let pid = pid.map_err(|errno| Failure { stage: Stage::Fork, errno })?;
+        let pid = pid.map_err(Failure::at(Stage::Fork))?;
         match self.failure {
             Some(failure) => Err(failure),
-            None => Pid::from_raw(pid).ok_or(Failure { stage: Stage::Fork, errno: Errno::INVAL }),
+            None => Pid::from_raw(pid).ok_or(Errno::INVAL).map_err(Failure::at(Stage::Fork)),
         }
     }
 
     /// The steps from a copy of the warden to the command. Returns only on failure.
-    fn become_command(&self) -> Failure {
-        let at = |stage| move |errno| Failure { stage, errno };
-        let run = || -> Result<std::convert::Infallible, Failure> {
-            rustix::process::setsid().map_err(at(Stage::SetUp))?;
-            rustix::process::set_parent_process_death_signal(Some(Signal::KILL))
-                .map_err(at(Stage::SetUp))?;
-            if rustix::process::getppid() != Some(self.warden) {
-                // The warden died before the line above could take effect.
-                raw::exit_now(137);
-            }
-            let [stdin, stdout, stderr] = self.stdio;
-            if self.terminal {
-                rustix::process::ioctl_tiocsctty(stdin).map_err(at(Stage::Terminal))?;
-            }
-            rustix::stdio::dup2_stdin(stdin).map_err(at(Stage::SetUp))?;
-            rustix::stdio::dup2_stdout(stdout).map_err(at(Stage::SetUp))?;
-            rustix::stdio::dup2_stderr(stderr).map_err(at(Stage::SetUp))?;
-            // SAFETY: this process has its own descriptor table and uses none of them again.
-            unsafe { raw::close_all_but_stdio() };
-            // SAFETY: a C string in the request's mapping.
-            let cwd = unsafe { std::ffi::CStr::from_ptr(self.cwd) };
-            rustix::process::chdir(cwd).map_err(at(Stage::Chdir))?;
-            raw::unblock_signals();
-            // SAFETY: all three were laid out by `Plan::receive` and live until the exec.
-            Err(at(Stage::Exec)(unsafe { raw::execve(self.program, self.argv, self.envp) }))
-        };
-        match run() {
-            Err(failure) => failure,
-            Ok(never) => match never {},
+    fn become_command(&self) -> Result<Failure, Failure> {
+        let set_up = Failure::at(Stage::SetUp);
+        rustix::process::setsid().map_err(&set_up)?;
+        rustix::process::set_parent_process_death_signal(Some(Signal::KILL)).map_err(&set_up)?;
+        if rustix::process::getppid() != self.warden {
+            // The warden died before the line above could take effect.
+            raw::exit_now(137);
         }
+        Plan::take_streams(self.request.streams, self.stdio)?;
+        // SAFETY: this process has its own descriptor table and uses none of them again.
+        unsafe { raw::close_all_but_stdio() };
+        Ok(self.plan.execute())
     }
 }
 
-extern "C" fn command_process(plan: *mut c_void) -> c_int {
-    // SAFETY: `Plan::start` passed a pointer to its plan and is held up while we use it.
-    let plan = unsafe { &mut *plan.cast::<Plan<'_>>() };
-    plan.failure = Some(plan.become_command());
+extern "C" fn command_process(beginning: *mut c_void) -> c_int {
+    // SAFETY: `Beginning::start` passed a pointer to itself and is held up while we use it.
+    let beginning = unsafe { &mut *beginning.cast::<Beginning<'_>>() };
+    let (Ok(failure) | Err(failure)) = beginning.become_command();
+    beginning.failure = Some(failure);
     raw::exit_now(127);
 }

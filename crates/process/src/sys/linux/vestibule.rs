@@ -1,0 +1,242 @@
+//! A process that is confined already and waits for the command that it is to become.
+//!
+//! Confining takes longer than executing, so it is done ahead, while nobody waits. What is left to do
+//! when a request comes is to take its streams, enter its directory and execute it.
+
+use super::children;
+use super::plan::{Failure, Plan, Step, Strings};
+use super::raw::{self, Forked, NeverReturn};
+use super::wire::{Request, Streams};
+use crate::sys::Stage;
+use rustix::fd::{AsFd as _, AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd, RawFd};
+use rustix::io::{Errno, IoSlice, IoSliceMut};
+use rustix::net::{
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recvmsg, sendmsg, socketpair,
+};
+use rustix::process::{Pid, Signal};
+use sandgate_sandbox::linux::{Inside, JobRules, Mode};
+use std::mem::MaybeUninit;
+
+/// How a command stands to the session and the process group of its guard.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Session {
+    /// It leads its own.
+    Own,
+    /// It stays in the guard's, whose terminal it uses.
+    Guards,
+}
+
+/// Such a process, seen from its guard.
+pub(super) struct Vestibule {
+    pub(super) pid: Pid,
+    /// The number that it has for the rest of the system, if that is known.
+    pub(super) outer_pid: i32,
+    /// Where the supervisor hears of the command, if it can.
+    pub(super) listener: Option<OwnedFd>,
+    strings: Strings,
+    /// Closes when the command is executed.
+    socket: OwnedFd,
+}
+
+/// What the process says first, if all is well: that it is confined, and by which number the guard,
+/// which still has the same descriptors, knows the supervisor's; then that it has descriptors of its
+/// own.
+const CONFINED: u8 = b'c';
+const APART: u8 = b'a';
+const FAILED: u8 = b'f';
+
+impl Vestibule {
+    /// Makes one. In namespaces the calling process must be the first of the job's own.
+    pub(super) fn open(inside: &Inside, mode: Mode, session: Session) -> Result<Self, Failure> {
+        let set_up = Failure::at(Stage::SetUp);
+        // While the old /proc can still be seen: it counts processes as the rest of the system does.
+        let list = children::list();
+        let rules = inside.prepare_job(mode)?;
+        let strings = Strings::shared()?;
+        let kind = SocketType::SEQPACKET;
+        let (ours, its) =
+            socketpair(AddressFamily::UNIX, kind, SocketFlags::CLOEXEC, None).map_err(&set_up)?;
+        let guard = rustix::process::getpid();
+        // SAFETY: the child makes only kernel calls and never returns; while it shares our
+        // descriptors it closes none.
+        match unsafe { raw::fork_sharing_descriptors() }.map_err(Failure::at(Stage::Fork))? {
+            Forked::Child => wait_inside(inside, &rules, session, guard, &its, &strings),
+            Forked::Parent(pid) => {
+                let pid =
+                    Pid::from_raw(pid).ok_or(Errno::CHILD).map_err(Failure::at(Stage::Fork))?;
+                let listener = hear_confined(&ours)?;
+                // From now on only the other process has this end, so that its end is heard.
+                drop(its);
+                let outer_pid = list.ok().and_then(|list| children::only(&list)).unwrap_or(pid);
+                let outer_pid = outer_pid.as_raw_nonzero().get();
+                Ok(Self { pid, outer_pid, listener, strings, socket: ours })
+            }
+        }
+    }
+
+    /// Takes a request's strings off the job's socket.
+    pub(super) fn receive(&mut self, request: Request, control: &OwnedFd) -> Result<(), Failure> {
+        self.strings.receive(request, control)
+    }
+
+    /// Has the command executed, and waits until it is. Gives back where the supervisor hears of it.
+    pub(super) fn execute(
+        self,
+        request: Request,
+        stdio: Option<[BorrowedFd<'_>; 3]>,
+    ) -> Result<Option<OwnedFd>, Failure> {
+        let set_up = Failure::at(Stage::SetUp);
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
+        let mut ancillary = SendAncillaryBuffer::new(&mut space);
+        if let Some(stdio) = &stdio {
+            ancillary.push(SendAncillaryMessage::ScmRights(stdio));
+        }
+        let bytes = request.encode();
+        sendmsg(&self.socket, &[IoSlice::new(&bytes)], &mut ancillary, SendFlags::NOSIGNAL)
+            .map_err(&set_up)?;
+        match hear(&self.socket).map_err(set_up)? {
+            Heard::End => Ok(self.listener),
+            Heard::Failure(failure) => Err(failure),
+            Heard::Confined(_) | Heard::Apart => Err(Failure::at(Stage::SetUp)(Errno::PROTO)),
+        }
+    }
+}
+
+fn hear_confined(socket: &OwnedFd) -> Result<Option<OwnedFd>, Failure> {
+    let set_up = Failure::at(Stage::SetUp);
+    let number = match hear(socket).map_err(&set_up)? {
+        Heard::Confined(number) => number,
+        Heard::Failure(failure) => return Err(failure),
+        Heard::Apart | Heard::End => return Err(set_up(Errno::CHILD)),
+    };
+    // SAFETY: the process that made it shares our descriptors and leaves this one to us.
+    let listener = (number >= 0).then(|| unsafe { OwnedFd::from_raw_fd(number) });
+    match hear(socket).map_err(&set_up)? {
+        Heard::Apart => Ok(listener),
+        _ => Err(set_up(Errno::CHILD)),
+    }
+}
+
+/// What a guard hears.
+enum Heard {
+    Confined(RawFd),
+    Apart,
+    Failure(Failure),
+    /// The other end has closed.
+    End,
+}
+
+/// One byte for what it is, two numbers, and the words of a failure.
+const MESSAGE_BYTES: usize = 9 + 48;
+
+fn hear(socket: &OwnedFd) -> Result<Heard, Errno> {
+    let mut message = [0u8; MESSAGE_BYTES];
+    let n = rustix::io::retry_on_intr(|| rustix::io::read(socket, &mut message))?;
+    let [first, a, b, c, d, e, f, g, h, step @ ..] = message;
+    let one = i32::from_ne_bytes([a, b, c, d]);
+    let two = i32::from_ne_bytes([e, f, g, h]);
+    Ok(match (n, first) {
+        (0, _) => Heard::End,
+        (_, CONFINED) => Heard::Confined(one),
+        (_, APART) => Heard::Apart,
+        _ => Heard::Failure(Failure {
+            stage: Stage::from_wire(one.cast_unsigned()),
+            errno: Errno::from_raw_os_error(two),
+            step: Step::new(&step),
+        }),
+    })
+}
+
+fn say(socket: &OwnedFd, what: u8, one: i32, two: i32, words: &[u8]) {
+    let mut message = [0u8; MESSAGE_BYTES];
+    let [first, a, b, c, d, e, f, g, h, rest @ ..] = &mut message;
+    *first = what;
+    [*a, *b, *c, *d] = one.to_ne_bytes();
+    [*e, *f, *g, *h] = two.to_ne_bytes();
+    for (to, from) in rest.iter_mut().zip(words) {
+        *to = *from;
+    }
+    let _ = rustix::io::write(socket, &message);
+}
+
+fn give_up(socket: &OwnedFd, Failure { stage, errno, step }: Failure) -> ! {
+    let stage = (stage as u32).cast_signed();
+    say(socket, FAILED, stage, errno.raw_os_error(), step.as_bytes());
+    raw::exit_now(127);
+}
+
+/// The life of the process: gives up its rights, waits, and becomes the command.
+fn wait_inside(
+    inside: &Inside,
+    rules: &JobRules,
+    session: Session,
+    guard: Pid,
+    socket: &OwnedFd,
+    strings: &Strings,
+) -> ! {
+    let _never = NeverReturn;
+    let _ = rustix::thread::set_name(c"sg-vestibule");
+    let confined = || -> Result<Option<OwnedFd>, Failure> {
+        let set_up = Failure::at(Stage::SetUp);
+        if session == Session::Own {
+            rustix::process::setsid().map_err(&set_up)?;
+        }
+        let listener = inside.confine(rules)?;
+        // Giving up rights forgets this signal, so it is asked for after that.
+        rustix::process::set_parent_process_death_signal(Some(Signal::KILL)).map_err(&set_up)?;
+        if rustix::process::getppid() != Some(guard) {
+            // The guard died before the line above could take effect.
+            raw::exit_now(137);
+        }
+        Ok(listener)
+    };
+    let listener = match confined() {
+        Ok(listener) => listener,
+        Err(failure) => give_up(socket, failure),
+    };
+    // The descriptor is the guard's from now on.
+    let number = listener.map_or(-1, rustix::fd::IntoRawFd::into_raw_fd);
+    say(socket, CONFINED, number, 0, b"");
+    if raw::part_with_descriptors().is_err() {
+        give_up(socket, Failure::at(Stage::SetUp)(Errno::NOSYS));
+    }
+    // SAFETY: nothing below uses another descriptor; those that values here own are the guard's.
+    unsafe { raw::close_all_but(&[0, 1, 2, socket.as_raw_fd()]) };
+    say(socket, APART, 0, 0, b"");
+    let Some((request, stdio)) = receive(socket) else { raw::exit_now(0) };
+    let become_command = || -> Result<Failure, Failure> {
+        let plan = Plan::lay_out(request, strings)?;
+        match (request.streams, &stdio) {
+            (Streams::Inherited, _) => {}
+            (streams, [Some(stdin), Some(stdout), Some(stderr)]) => {
+                let stdio = [stdin.as_fd(), stdout.as_fd(), stderr.as_fd()];
+                Plan::take_streams(streams, stdio)?;
+            }
+            _ => return Err(Failure::at(Stage::SetUp)(Errno::BADF)),
+        }
+        Ok(plan.execute())
+    };
+    let (Ok(failure) | Err(failure)) = become_command();
+    give_up(socket, failure);
+}
+
+fn receive(socket: &OwnedFd) -> Option<(Request, [Option<OwnedFd>; 3])> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
+    let mut ancillary = RecvAncillaryBuffer::new(&mut space);
+    let mut bytes = [0u8; Request::LEN];
+    let received = rustix::io::retry_on_intr(|| {
+        let mut into = [IoSliceMut::new(&mut bytes)];
+        recvmsg(socket, &mut into, &mut ancillary, RecvFlags::CMSG_CLOEXEC)
+    })
+    .ok()?;
+    let mut stdio = [const { None }; 3];
+    for message in ancillary.drain() {
+        if let RecvAncillaryMessage::ScmRights(rights) = message {
+            for (slot, fd) in stdio.iter_mut().zip(rights) {
+                *slot = Some(fd);
+            }
+        }
+    }
+    Some((Request::decode(bytes.get(..received.bytes)?)?, stdio))
+}
