@@ -1,13 +1,9 @@
 //! Chooses and applies the confinement that a grant names.
 
+use crate::nested::{NETWORK_DISABLED, SANDBOX};
 use crate::{ExecEnv, Layout, RootError};
 use sandgate_policy::{Confinement, Grant};
 use sandgate_protocol::{Enforcement, NetworkAccess, SandboxPolicy, SandboxType};
-
-/// Tells a command that the network is closed to it.
-const NETWORK_DISABLED: &str = "CODEX_SANDBOX_NETWORK_DISABLED";
-/// Tells a command what confines it.
-const SANDBOX: &str = "CODEX_SANDBOX";
 
 /// Applies a grant's terms to its command.
 #[derive(Debug, Default)]
@@ -84,7 +80,14 @@ fn status() -> Enforcement {
 fn status() -> Enforcement {
     let missing = vec![SandboxTransformError::Unavailable.to_string()];
     let sandbox = SandboxType::None;
-    Enforcement { sandbox, namespaces: false, landlock_abi: 0, seccomp: false, missing }
+    Enforcement {
+        sandbox,
+        namespaces: false,
+        landlock_abi: 0,
+        seccomp: false,
+        supervisor: false,
+        missing,
+    }
 }
 
 #[cfg(not(target_os = "linux"))]
