@@ -46,7 +46,8 @@ impl SandboxManager {
             }
             Confinement::Sandboxed { policy, workspace } => (policy.clone(), workspace.clone()),
         };
-        let network = policy.network_access();
+        let network = grant.network_access();
+        let extras = grant.extras().clone();
         let mut params = grant.into_params();
         if network == NetworkAccess::Restricted {
             params.env.insert(NETWORK_DISABLED.into(), "1".into());
@@ -55,7 +56,7 @@ impl SandboxManager {
         {
             return Ok(ExecEnv::new(params, SandboxType::None));
         }
-        let layout = Layout::of(&policy, &workspace, &params.env)?;
+        let layout = Layout::of(&policy, &workspace, &params.env, &extras)?;
         confine(params, &layout, network)
     }
 }
