@@ -7,4 +7,4 @@
 
 mod grant;
 
-pub use grant::{Confinement, Grant, Grantor};
+pub use grant::{Confinement, Extras, Grant, Grantor};

@@ -21,4 +21,5 @@ pub use event::{ExecCommandOutputOmitted, OutputStream};
 pub use exec::{DEFAULT_EXEC_TIMEOUT, ExecExpiration, ExecParams, SandboxPermissions, SandboxType};
 pub use output::{EXIT_CODE_SIGNAL_BASE, EXIT_CODE_TIMEOUT, ExecToolCallOutput, StreamOutput};
 pub use output::{SIGNAL_INTERRUPT, SIGNAL_KILL, Spilled};
-pub use sandbox_policy::{Enforcement, NetworkAccess, SandboxPolicy, WritableRoot};
+pub use sandbox_policy::WritableRoot;
+pub use sandbox_policy::{Enforcement, NetworkAccess, SandboxPolicy, SandboxablePreference};

@@ -68,6 +68,19 @@ impl SandboxPolicy {
     }
 }
 
+/// A tool's own word on the sandbox that its commands run in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SandboxablePreference {
+    /// The sandbox that the policy asks for.
+    #[default]
+    Auto,
+    /// A sandbox that holds everything, or it does not run.
+    Require,
+    /// No sandbox: it cannot work in one.
+    Forbid,
+}
+
 /// What a machine's sandbox can enforce.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Enforcement {
@@ -80,14 +93,24 @@ pub struct Enforcement {
     pub landlock_abi: u32,
     /// Whether system calls are filtered.
     pub seccomp: bool,
+    /// Whether what is refused is recorded, so that denials are facts and need not be guessed.
+    #[serde(default)]
+    pub supervisor: bool,
     /// What cannot be enforced here, in a person's words.
     pub missing: Vec<String>,
 }
 
-/// A directory that may be written to, and what in it may not.
+impl Enforcement {
+    /// Whether there is a sandbox, and nothing is missing from it.
+    pub fn is_full(&self) -> bool {
+        self.sandbox != SandboxType::None && self.missing.is_empty()
+    }
+}
+
+/// A directory that may be written to, and what in it may not; or one file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WritableRoot {
-    /// The directory, absolute and canonical.
+    /// The directory or the file, absolute and canonical.
     pub path: PathBuf,
     /// What in it stays read-only, absolute and canonical.
     pub read_only_subpaths: Vec<PathBuf>,
@@ -105,6 +128,37 @@ impl WritableRoot {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_preference_is_one_word() {
+        for (preference, word) in [
+            (SandboxablePreference::Auto, "auto"),
+            (SandboxablePreference::Require, "require"),
+            (SandboxablePreference::Forbid, "forbid"),
+        ] {
+            assert_eq!(serde_json::to_value(preference).unwrap(), json!(word));
+            let read: SandboxablePreference = serde_json::from_value(json!(word)).unwrap();
+            assert_eq!(read, preference);
+        }
+    }
+
+    #[test]
+    fn an_enforcement_from_before_there_were_supervisors_has_none() {
+        let old = json!({
+            "sandbox": "linux_seccomp",
+            "namespaces": true,
+            "landlock_abi": 7,
+            "seccomp": true,
+            "missing": [],
+        });
+        let mut read: Enforcement = serde_json::from_value(old).unwrap();
+        assert!(!read.supervisor && read.is_full());
+        read.missing.push("something".to_owned());
+        assert!(!read.is_full());
+        read = Enforcement { sandbox: SandboxType::None, missing: Vec::new(), ..read };
+        assert!(!read.is_full());
+    }
 
     #[test]
     fn a_root_holds_what_is_beneath_it_and_not_what_is_protected() {

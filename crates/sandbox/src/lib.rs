@@ -5,14 +5,21 @@
 
 #![deny(unsafe_code)]
 
+mod denied;
 mod exec_env;
 #[cfg(target_os = "linux")]
 pub mod linux;
 mod manager;
+mod nested;
 mod roots;
+mod select;
 #[cfg(target_os = "linux")]
 mod sys;
 
+pub use denied::{Denial, denied};
 pub use exec_env::ExecEnv;
 pub use manager::{SandboxManager, SandboxTransformError};
-pub use roots::{Layout, RootError};
+pub use nested::{is_network_disabled, is_network_disabled_in, is_sandboxed, is_sandboxed_in};
+pub use roots::{Found, Layout, Narrowest, RootError};
+pub use select::select_initial;
+pub use select::{NotNeeded, PartialEnforcement, SandboxRefusal, Selected, WithoutSandbox};

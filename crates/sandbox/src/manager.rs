@@ -1,13 +1,9 @@
 //! Chooses and applies the confinement that a grant names.
 
+use crate::nested::{NETWORK_DISABLED, SANDBOX};
 use crate::{ExecEnv, Layout, RootError};
 use sandgate_policy::{Confinement, Grant};
 use sandgate_protocol::{Enforcement, NetworkAccess, SandboxPolicy, SandboxType};
-
-/// Tells a command that the network is closed to it.
-const NETWORK_DISABLED: &str = "CODEX_SANDBOX_NETWORK_DISABLED";
-/// Tells a command what confines it.
-const SANDBOX: &str = "CODEX_SANDBOX";
 
 /// Applies a grant's terms to its command.
 #[derive(Debug, Default)]
@@ -50,7 +46,8 @@ impl SandboxManager {
             }
             Confinement::Sandboxed { policy, workspace } => (policy.clone(), workspace.clone()),
         };
-        let network = policy.network_access();
+        let network = grant.network_access();
+        let extras = grant.extras().clone();
         let mut params = grant.into_params();
         if network == NetworkAccess::Restricted {
             params.env.insert(NETWORK_DISABLED.into(), "1".into());
@@ -59,7 +56,7 @@ impl SandboxManager {
         {
             return Ok(ExecEnv::new(params, SandboxType::None));
         }
-        let layout = Layout::of(&policy, &workspace, &params.env)?;
+        let layout = Layout::of(&policy, &workspace, &params.env, &extras)?;
         confine(params, &layout, network)
     }
 }
@@ -84,7 +81,14 @@ fn status() -> Enforcement {
 fn status() -> Enforcement {
     let missing = vec![SandboxTransformError::Unavailable.to_string()];
     let sandbox = SandboxType::None;
-    Enforcement { sandbox, namespaces: false, landlock_abi: 0, seccomp: false, missing }
+    Enforcement {
+        sandbox,
+        namespaces: false,
+        landlock_abi: 0,
+        seccomp: false,
+        supervisor: false,
+        missing,
+    }
 }
 
 #[cfg(not(target_os = "linux"))]

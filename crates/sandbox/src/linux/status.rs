@@ -36,5 +36,5 @@ pub(crate) fn status() -> Enforcement {
     }
     let enforceable = seccomp && (namespaces || landlock_abi > 0);
     let sandbox = if enforceable { SandboxType::LinuxSeccomp } else { SandboxType::None };
-    Enforcement { sandbox, namespaces, landlock_abi, seccomp, missing }
+    Enforcement { sandbox, namespaces, landlock_abi, seccomp, supervisor: false, missing }
 }

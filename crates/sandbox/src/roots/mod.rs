@@ -1,0 +1,143 @@
+//! Which directories a policy makes writable, and what in them stays protected.
+//!
+//! Found once for a session, by a bounded walk. Nothing is changed on the disk here.
+
+mod find;
+mod narrow;
+mod protected;
+mod resolve;
+mod seen;
+#[cfg(all(test, unix))]
+mod tests;
+mod walk;
+
+pub use narrow::{Found, Narrowest};
+#[cfg(target_os = "linux")]
+pub(crate) use protected::PLACEHOLDER_MODE;
+
+use find::Finder;
+use sandgate_policy::Extras;
+use sandgate_protocol::{SandboxPolicy, WritableRoot};
+use seen::Seen;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+/// A path that was named and cannot be opened to a command.
+#[derive(Debug, thiserror::Error)]
+pub enum RootError {
+    /// It was to be writable.
+    #[error("cannot make {} writable: {reason}", resolve::shown(path))]
+    Writable {
+        /// The path, as it was named.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// It was to be connected to.
+    #[error("cannot open the socket {}: {reason}", resolve::shown(path))]
+    Socket {
+        /// The path, as it was named.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+}
+
+/// Where a session may write, and what in there must stay as it is.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Layout {
+    /// The writable roots.
+    pub(crate) roots: Vec<WritableRoot>,
+    /// Writable directories that must stay where they are, because somebody who moved them away
+    /// could put others with other contents in their place.
+    pub(crate) pinned: Vec<PathBuf>,
+    /// Those of the protected paths that are not there and must not be made.
+    pub(crate) absent: Vec<PathBuf>,
+    /// Sockets outside the roots that may be connected to.
+    sockets: Vec<PathBuf>,
+    /// Roots that are too large to be searched to the end.
+    unfinished: Vec<PathBuf>,
+    /// What was there.
+    seen: Vec<Seen>,
+}
+
+impl Layout {
+    /// Works it out for a session. `workspace` is where it works, and comes from the person who
+    /// started it; roots that are not absolute start there. `env` is the environment of its commands,
+    /// and `extras` is what a grant adds to the policy.
+    ///
+    /// # Errors
+    /// When something that was asked for cannot be opened.
+    pub fn of(
+        policy: &SandboxPolicy,
+        workspace: &Path,
+        env: &BTreeMap<OsString, OsString>,
+        extras: &Extras,
+    ) -> Result<Self, RootError> {
+        let named = match policy {
+            SandboxPolicy::ReadOnly => BTreeSet::new(),
+            SandboxPolicy::WorkspaceWrite { writable_roots, .. } => {
+                let workspace = resolve::root(workspace)?;
+                let beside = writable_roots.iter().map(|root| resolve::root(&workspace.join(root)));
+                let mut named = beside.collect::<Result<BTreeSet<_>, _>>()?;
+                named.insert(workspace);
+                named
+            }
+            SandboxPolicy::DangerFullAccess | SandboxPolicy::ExternalSandbox { .. } => {
+                return Ok(Self::default());
+            }
+        };
+        let home = resolve::codex_home(env);
+        let settings = home.as_ref().and_then(|home| home.canonicalize().ok());
+        let extra =
+            |path: &PathBuf| resolve::extra(&workspace.join(path), settings.as_deref(), &named);
+        let opened = extras.writable.iter().map(extra).collect::<Result<BTreeSet<_>, _>>()?;
+        let socket = |path: &PathBuf| resolve::socket(&workspace.join(path));
+        let sockets = extras.sockets.iter().map(socket).collect::<Result<BTreeSet<_>, _>>()?;
+
+        let scratch = resolve::scratch(policy, env);
+        let mut finder = Finder::new(named.union(&scratch).cloned().collect());
+        for root in &named {
+            finder.search_root(root);
+        }
+        for root in scratch.difference(&named) {
+            finder.search_scratch(root);
+        }
+        if let Some(home) = home {
+            finder.protect_codex_home(&home);
+        }
+        for path in &opened {
+            finder.open(path);
+        }
+        Ok(finder.finish(sockets))
+    }
+
+    /// The writable roots: directories, and files that a grant opened.
+    pub fn writable_roots(&self) -> &[WritableRoot] {
+        &self.roots
+    }
+
+    /// The sockets that may be connected to although they do not lie in a root, canonical.
+    pub fn sockets(&self) -> &[PathBuf] {
+        &self.sockets
+    }
+
+    /// Whether all of the roots was searched for protected names. What a directory for temporary
+    /// files holds further down than the first levels is never searched.
+    pub fn is_complete(&self) -> bool {
+        self.unfinished.is_empty()
+    }
+
+    /// The roots that were too large to be searched to the end. A repository that was not found there
+    /// is as writable as the rest.
+    pub fn unfinished(&self) -> &[PathBuf] {
+        &self.unfinished
+    }
+
+    /// Whether the roots, the protected names in them and the person's settings are still what they
+    /// were. Costs a few looks for each root; repositories further down are not looked at.
+    pub fn is_current(&self) -> bool {
+        self.seen.iter().all(Seen::is_current)
+    }
+}

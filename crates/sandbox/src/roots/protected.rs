@@ -1,0 +1,50 @@
+//! The names that are protected, and how they are known.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+
+/// Names that no confined command may write to, remove, replace or make: they tell other programs
+/// what to run.
+pub(super) const PROTECTED: [&str; 3] = [".git", ".codex", ".agents"];
+
+/// The mode of the empty directories that stand for absent names while a cage is in use: nobody may
+/// write to them, and they have a bit that only means something where somebody may.
+#[cfg(unix)]
+pub(crate) const PLACEHOLDER_MODE: u32 = 0o1555;
+
+/// Whether a name is one of those. Some file systems take `.GIT` for the same, so we do everywhere.
+pub(super) fn is_protected(name: &OsStr) -> bool {
+    is_protected_bytes(name.as_encoded_bytes())
+}
+
+/// The same, for a name as a directory lists it.
+pub(super) fn is_protected_bytes(name: &[u8]) -> bool {
+    name.first() == Some(&b'.')
+        && PROTECTED.iter().any(|protected| name.eq_ignore_ascii_case(protected.as_bytes()))
+}
+
+/// Whether a protected name is part of a path.
+pub(super) fn has_protected_part(path: &Path) -> bool {
+    path.iter().any(is_protected)
+}
+
+/// The protected name that a path is, or lies in: the nearest one.
+pub(super) fn protected_part(path: &Path) -> Option<PathBuf> {
+    let is_one = |path: &&Path| path.file_name().is_some_and(is_protected);
+    path.ancestors().find(is_one).map(Path::to_owned)
+}
+
+/// Whether this is a directory of ours, which stands for an absent name: of a cage that is in use, or
+/// left behind by a crash.
+#[cfg(unix)]
+pub(super) fn is_placeholder(found: &std::fs::Metadata) -> bool {
+    use std::os::unix::fs::PermissionsExt as _;
+    const OTHER_BITS: u32 = 0o5777 & !PLACEHOLDER_MODE;
+    const MARK: u32 = 0o1000;
+    found.is_dir() && found.permissions().mode() & (MARK | OTHER_BITS) == MARK
+}
+
+#[cfg(not(unix))]
+pub(super) fn is_placeholder(_found: &std::fs::Metadata) -> bool {
+    false
+}

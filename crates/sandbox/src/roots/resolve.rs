@@ -1,0 +1,182 @@
+//! What the paths that a person named really are, and which of them are refused.
+
+use super::RootError;
+use super::protected::{has_protected_part, is_placeholder};
+use sandgate_protocol::SandboxPolicy;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::{OsStr, OsString};
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+/// The canonical form of a directory that was named as a root.
+pub(super) fn root(path: &Path) -> Result<PathBuf, RootError> {
+    let canonical = canonical(path).and_then(|canonical| {
+        if !canonical.is_dir() {
+            return Err("it is not a directory".to_owned());
+        }
+        refuse_too_much(&canonical)?;
+        Ok(canonical)
+    });
+    canonical.map_err(|reason| RootError::Writable { path: path.to_owned(), reason })
+}
+
+/// The canonical form of a path that one grant opens. It may be a file, and it may be protected:
+/// that is what such a grant is for. The person's own settings for us are the exception, because a
+/// command that can write there can grant itself anything; `inside` are roots that lie in them all
+/// the same.
+pub(super) fn extra(
+    path: &Path,
+    settings: Option<&Path>,
+    inside: &BTreeSet<PathBuf>,
+) -> Result<PathBuf, RootError> {
+    let canonical = canonical(path).and_then(|canonical| {
+        refuse_too_much(&canonical)?;
+        let found = canonical.symlink_metadata().map_err(|e| e.to_string())?;
+        if is_placeholder(&found) {
+            return Err(missing(path));
+        }
+        if !found.is_dir() && !found.is_file() {
+            return Err("it is neither a directory nor a file".to_owned());
+        }
+        if settings.is_some_and(|settings| is_in_settings(&canonical, settings, inside)) {
+            let text = "it is where sandgate's own settings are";
+            return Err(text.to_owned());
+        }
+        Ok(canonical)
+    });
+    canonical.map_err(|reason| RootError::Writable { path: path.to_owned(), reason })
+}
+
+/// The canonical form of a socket that one grant opens.
+pub(super) fn socket(path: &Path) -> Result<PathBuf, RootError> {
+    let canonical = canonical(path).and_then(|canonical| {
+        if !is_socket(&canonical) {
+            return Err("it is not a socket".to_owned());
+        }
+        if has_protected_part(&canonical) {
+            return Err("it lies in a protected directory".to_owned());
+        }
+        Ok(canonical)
+    });
+    canonical.map_err(|reason| RootError::Socket { path: path.to_owned(), reason })
+}
+
+#[cfg(unix)]
+pub(super) fn is_socket(path: &Path) -> bool {
+    use std::os::unix::fs::FileTypeExt as _;
+    path.symlink_metadata().is_ok_and(|found| found.file_type().is_socket())
+}
+
+#[cfg(not(unix))]
+pub(super) fn is_socket(_path: &Path) -> bool {
+    false
+}
+
+/// Whether a path, absolute and canonical, lies in the person's settings and in no root there.
+pub(super) fn is_in_settings(path: &Path, settings: &Path, roots: &BTreeSet<PathBuf>) -> bool {
+    let mut in_a_root = path.ancestors().take_while(|above| *above != settings);
+    path.starts_with(settings) && !in_a_root.any(|above| roots.contains(above))
+}
+
+/// Refuses what would undo the sandbox.
+pub(super) fn refuse_too_much(path: &Path) -> Result<(), String> {
+    if path.parent().is_none() {
+        let text = "that is everything; use the mode danger-full-access if you mean it";
+        return Err(text.to_owned());
+    }
+    if is_of_the_kernel(path) || is_on_a_kernel_file_system(path) {
+        return Err("the kernel's own directories cannot be made writable".to_owned());
+    }
+    Ok(())
+}
+
+fn canonical(path: &Path) -> Result<PathBuf, String> {
+    path.canonicalize().map_err(|error| match error.kind() {
+        ErrorKind::NotFound => missing(path),
+        _ => error.to_string(),
+    })
+}
+
+/// Says that something does not exist, and what does.
+fn missing(path: &Path) -> String {
+    if let Ok(target) = path.read_link() {
+        return format!("it is a link to {}, which does not exist", shown(&target));
+    }
+    let nearest = path.ancestors().skip(1).find(|above| above.is_dir());
+    let nearest = nearest.and_then(|above| above.canonicalize().ok());
+    let hint = match path.iter().any(|part| part == "~") {
+        true => " (a ~ is not expanded here)",
+        false => "",
+    };
+    match nearest {
+        Some(above) => {
+            format!("it does not exist{hint}; the nearest directory that does is {}", shown(&above))
+        }
+        None => format!("it does not exist{hint}"),
+    }
+}
+
+/// A path on one line, whatever its name.
+pub(super) fn shown(path: &Path) -> String {
+    let text = path.display().to_string();
+    if text.contains(char::is_control) { format!("{path:?}") } else { text }
+}
+
+fn is_of_the_kernel(path: &Path) -> bool {
+    ["/proc", "/sys", "/dev"].iter().any(|kernel| path.starts_with(kernel))
+}
+
+/// Whether a file system that is no file system is mounted there: the kernel's can be anywhere.
+#[cfg(target_os = "linux")]
+pub(super) fn is_on_a_kernel_file_system(path: &Path) -> bool {
+    use rustix::fs::FsWord;
+    // In this order: proc, sysfs, devpts, cgroup, cgroup2, debugfs, tracefs, securityfs, configfs.
+    const KERNEL: [FsWord; 9] = [
+        0x9fa0,
+        0x6265_6572,
+        0x1cd1,
+        0x0027_e0eb,
+        0x6367_7270,
+        0x6462_6720,
+        0x7472_6163,
+        0x7363_6673,
+        0x6265_6570,
+    ];
+    rustix::fs::statfs(path).is_ok_and(|found| KERNEL.contains(&found.f_type))
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(super) fn is_on_a_kernel_file_system(_path: &Path) -> bool {
+    false
+}
+
+/// The directories for temporary files. What a variable names may be gone or of no use; nothing is
+/// lost by leaving it out.
+pub(super) fn scratch(
+    policy: &SandboxPolicy,
+    env: &BTreeMap<OsString, OsString>,
+) -> BTreeSet<PathBuf> {
+    let SandboxPolicy::WorkspaceWrite { exclude_tmpdir_env_var, exclude_slash_tmp, .. } = policy
+    else {
+        return BTreeSet::new();
+    };
+    let slash_tmp = (!exclude_slash_tmp).then_some(OsStr::new("/tmp"));
+    let variable = env.get(OsStr::new("TMPDIR")).map(OsString::as_os_str);
+    let tmpdir = variable.filter(|_| !exclude_tmpdir_env_var);
+    let candidates = slash_tmp.into_iter().chain(tmpdir).map(Path::new);
+    let canonical = candidates.filter(|path| path.is_absolute()).flat_map(Path::canonicalize);
+    canonical.filter(|path| path.is_dir() && is_fit_for_scratch(path)).collect()
+}
+
+fn is_fit_for_scratch(path: &Path) -> bool {
+    // A variable must not open what is protected.
+    refuse_too_much(path).is_ok() && !has_protected_part(path)
+}
+
+/// Where the person's own settings are.
+pub(super) fn codex_home(env: &BTreeMap<OsString, OsString>) -> Option<PathBuf> {
+    let variable = |name: &str| env.get(OsStr::new(name)).filter(|value| !value.is_empty());
+    let named = variable("CODEX_HOME").map(PathBuf::from);
+    let path = named.or_else(|| Some(Path::new(variable("HOME")?).join(".codex")))?;
+    path.is_absolute().then_some(path)
+}

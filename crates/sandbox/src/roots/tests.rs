@@ -1,0 +1,459 @@
+use super::protected::PLACEHOLDER_MODE;
+use super::*;
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::os::unix::net::UnixListener;
+
+/// Without anything that a grant adds.
+fn plain(
+    policy: &SandboxPolicy,
+    workspace: &Path,
+    env: &BTreeMap<OsString, OsString>,
+) -> Result<Layout, RootError> {
+    Layout::of(policy, workspace, env, &Extras::default())
+}
+
+/// With paths that a grant opens.
+fn with(policy: &SandboxPolicy, workspace: &Path, opened: &[PathBuf]) -> Result<Layout, RootError> {
+    let extras = Extras { writable: opened.to_vec(), ..Extras::default() };
+    Layout::of(policy, workspace, &BTreeMap::new(), &extras)
+}
+
+fn paths(layout: &Layout) -> Vec<&Path> {
+    layout.writable_roots().iter().map(|root| root.path.as_path()).collect()
+}
+
+fn policy(writable_roots: Vec<PathBuf>) -> SandboxPolicy {
+    SandboxPolicy::WorkspaceWrite {
+        writable_roots,
+        network_access: Default::default(),
+        exclude_tmpdir_env_var: false,
+        exclude_slash_tmp: true,
+    }
+}
+
+fn env(variables: &[(&str, &Path)]) -> BTreeMap<OsString, OsString> {
+    variables.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect()
+}
+
+fn home() -> (tempfile::TempDir, PathBuf) {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().canonicalize().unwrap();
+    fs::create_dir_all(path.join("ws")).unwrap();
+    (directory, path)
+}
+
+#[track_caller]
+fn check(layout: &Layout, root: &Path, expected: &[(&str, bool)]) {
+    for (path, writable) in expected {
+        let found = layout.writable_roots().iter().any(|r| r.is_path_writable(&root.join(path)));
+        assert_eq!(found, *writable, "{path}");
+    }
+}
+
+#[test]
+fn repositories_are_found_wherever_they_are() {
+    let (_directory, root) = home();
+    fs::create_dir_all(root.join("ws/.git")).unwrap();
+    fs::create_dir_all(root.join("ws/deep/nested/.git/hooks")).unwrap();
+    fs::create_dir_all(root.join("ws/store/worktrees/one")).unwrap();
+    fs::write(root.join("ws/store/worktrees/one/commondir"), "../..\n").unwrap();
+    fs::create_dir_all(root.join("ws/tree")).unwrap();
+    fs::write(root.join("ws/tree/.git"), "gitdir: ../store/worktrees/one\n").unwrap();
+    let layout = plain(&policy(vec![]), &root.join("ws"), &env(&[])).unwrap();
+    let expected = [
+        ("ws/file", true),
+        ("ws/.git/config", false),
+        ("ws/.codex/config.toml", false),
+        ("ws/deep/nested/.git/hooks/pre-commit", false),
+        ("ws/deep/nested/file", true),
+        ("ws/deep/nested/.codex", true),
+        ("ws/tree/.git", false),
+        ("ws/store/config", false),
+    ];
+    check(&layout, &root, &expected);
+    assert_eq!(layout.pinned, [root.join("ws/deep/nested"), root.join("ws/tree")]);
+    assert_eq!(layout.absent, [root.join("ws/.agents"), root.join("ws/.codex")]);
+}
+
+#[test]
+fn a_link_is_protected_with_all_that_it_leads_through() {
+    let (_directory, root) = home();
+    fs::create_dir_all(root.join("ws/a/b")).unwrap();
+    symlink("a/b", root.join("ws/.git")).unwrap();
+    symlink("a/gone", root.join("ws/.codex")).unwrap();
+    let layout = plain(&policy(vec![]), &root.join("ws"), &env(&[])).unwrap();
+    let expected =
+        [("ws/.git", false), ("ws/a/b/config", false), ("ws/a/gone", false), ("ws/a/x", true)];
+    check(&layout, &root, &expected);
+    assert_eq!(layout.pinned, [root.join("ws/a")]);
+    assert_eq!(layout.absent, [root.join("ws/.agents"), root.join("ws/a/gone")]);
+}
+
+#[test]
+fn scratch_directories_have_no_absent_names_and_open_nothing_protected() {
+    let (_directory, root) = home();
+    fs::create_dir_all(root.join("ws/.git/tmp")).unwrap();
+    fs::create_dir_all(root.join("scratch/repo/.git")).unwrap();
+    let policy = policy(vec![]);
+    let ws = root.join("ws");
+    let layout = plain(&policy, &ws, &env(&[("TMPDIR", &root.join("scratch"))])).unwrap();
+    let expected = [("scratch/.git", true), ("scratch/repo/.git/config", false)];
+    check(&layout, &root, &expected);
+    for useless in ["ws/.git/tmp", "nowhere"] {
+        let layout = plain(&policy, &ws, &env(&[("TMPDIR", &root.join(useless))]));
+        assert_eq!(layout.unwrap().roots.len(), 1, "{useless}");
+    }
+    let layout = plain(&policy, &ws, &env(&[("TMPDIR", Path::new("/"))])).unwrap();
+    assert_eq!(layout.roots.len(), 1);
+}
+
+#[test]
+fn the_persons_settings_are_protected_inside_a_root() {
+    let (_directory, root) = home();
+    fs::create_dir_all(root.join("ws/u/settings")).unwrap();
+    let ws = root.join("ws");
+    let variables = env(&[("CODEX_HOME", &ws.join("u/settings"))]);
+    let layout = plain(&policy(vec![]), &ws, &variables).unwrap();
+    check(&layout, &root, &[("ws/u/settings/auth.json", false), ("ws/u/file", true)]);
+    assert_eq!(layout.pinned, [ws.join("u")]);
+    let layout = plain(&policy(vec![]), &ws, &env(&[("HOME", &ws.join("u"))])).unwrap();
+    check(&layout, &root, &[("ws/u/.codex", false), ("ws/u/settings", true)]);
+    assert!(layout.absent.contains(&ws.join("u/.codex")));
+}
+
+#[test]
+fn a_root_that_was_named_is_writable_even_inside_a_protected_name() {
+    let (_directory, root) = home();
+    fs::create_dir_all(root.join("ws/.git/objects")).unwrap();
+    let objects = root.join("ws/.git/objects");
+    let layout = plain(&policy(vec![objects]), &root.join("ws"), &env(&[])).unwrap();
+    check(&layout, &root, &[("ws/.git/objects/pack", true), ("ws/.git/config", false)]);
+}
+
+/// spec DECISIONS.20: A root that does not exist is refused with the name of the nearest directory that
+/// does.
+#[test]
+fn a_missing_root_is_refused_with_what_there_is() {
+    let (_directory, root) = home();
+    let ws = root.join("ws");
+    let refused = |path: &str| plain(&policy(vec![path.into()]), &ws, &env(&[])).unwrap_err();
+    let gone = refused("out/of/here").to_string();
+    let expected = format!(
+        "cannot make {0}/out/of/here writable: it does not exist; the nearest directory that does is {0}",
+        ws.display()
+    );
+    assert_eq!(gone, expected);
+    assert!(refused("~/out").to_string().contains("a ~ is not expanded here"));
+    symlink("nowhere", ws.join("dangling")).unwrap();
+    let dangling = refused("dangling").to_string();
+    assert!(dangling.ends_with("it is a link to nowhere, which does not exist"), "{dangling}");
+    let workspace = plain(&policy(vec![]), &ws.join("dangling"), &env(&[])).unwrap_err();
+    assert!(workspace.to_string().contains("which does not exist"), "{workspace}");
+}
+
+/// spec DECISIONS.21: A root that is a file, is everything, or belongs to the kernel, wherever that is
+/// mounted, is refused.
+#[test]
+fn roots_that_would_undo_the_sandbox_are_refused() {
+    let (_directory, root) = home();
+    let ws = root.join("ws");
+    fs::write(ws.join("file"), "").unwrap();
+    symlink("/proc/sys", ws.join("kernel")).unwrap();
+    symlink("/", ws.join("everything")).unwrap();
+    for (path, reason) in [
+        ("file", "not a directory"),
+        ("file/beneath", "directory"),
+        ("/", "that is everything"),
+        ("everything", "that is everything"),
+        ("../../../../../../../../../..", "that is everything"),
+        ("/proc", "kernel"),
+        ("/proc/self", "kernel"),
+        ("/dev/shm", "kernel"),
+        ("/sys", "kernel"),
+        ("kernel", "kernel"),
+    ] {
+        let error = plain(&policy(vec![path.into()]), &ws, &env(&[])).unwrap_err().to_string();
+        assert!(error.to_lowercase().contains(reason), "{path}: {error}");
+    }
+    if cfg!(target_os = "linux") {
+        // Known by the kind of file system too, not only by where it usually is.
+        assert!(resolve::is_on_a_kernel_file_system(Path::new("/proc/self")));
+        assert!(!resolve::is_on_a_kernel_file_system(&ws));
+    }
+}
+
+/// spec DECISIONS.22: Roots may be links, relative to the workspace, named twice, nested, and called
+/// anything.
+#[test]
+fn odd_roots_are_roots() {
+    let (_directory, root) = home();
+    let ws = root.join("ws");
+    let odd = OsStr::from_bytes(b"odd \n\xff name");
+    fs::create_dir_all(root.join(odd)).unwrap();
+    fs::create_dir_all(root.join("beside")).unwrap();
+    fs::create_dir_all(ws.join("a/b/repo/.git")).unwrap();
+    symlink(root.join("beside"), ws.join("link")).unwrap();
+    let roots = ["link", "../beside", "../beside/", "a", "a/b", "."].map(PathBuf::from);
+    let named = roots.into_iter().chain([root.join(odd)]).collect();
+    let layout = plain(&policy(named), &ws, &env(&[])).unwrap();
+    let expected = [root.join("beside"), root.join(odd), ws.clone(), ws.join("a"), ws.join("a/b")];
+    assert_eq!(paths(&layout), expected);
+    check(&layout, &root, &[("ws/a/b/repo/.git/config", false), ("ws/a/b/repo/x", true)]);
+    assert!(layout.is_complete());
+    let named = vec![root.join(odd).join("gone")];
+    let error = plain(&policy(named), &ws, &env(&[])).unwrap_err().to_string();
+    assert!(!error.contains('\n'), "an error is one line: {error}");
+}
+
+/// spec DECISIONS.23: A place that a `.git` leads to and that is not there is kept free.
+#[test]
+fn a_place_that_something_protected_leads_to_is_kept_free() {
+    let (_directory, root) = home();
+    let ws = root.join("ws");
+    for directory in ["file", "link", "odd"] {
+        fs::create_dir_all(ws.join(directory)).unwrap();
+    }
+    fs::write(ws.join("file/.git"), "gitdir: ../store/of/git\n").unwrap();
+    symlink("../one", ws.join("link/.git")).unwrap();
+    symlink("two/three", ws.join("one")).unwrap();
+    let odd = OsStr::from_bytes(b"store \xff ");
+    fs::create_dir_all(ws.join(odd)).unwrap();
+    fs::write(ws.join("odd/.git"), b"gitdir: ../store \xff \r\n").unwrap();
+    let layout = plain(&policy(vec![]), &ws, &env(&[])).unwrap();
+    check(&layout, &root, &[("ws/store", false), ("ws/one", false), ("ws/two", false)]);
+    check(&layout, &root, &[("ws/file/x", true), ("ws/odd/x", true)]);
+    assert!(layout.absent.contains(&ws.join("store")) && layout.absent.contains(&ws.join("two")));
+    assert!(!layout.absent.contains(&ws.join("one")), "the link is there");
+    assert!(!layout.roots[0].is_path_writable(&ws.join(odd).join("config")));
+}
+
+/// spec DECISIONS.24: A directory of one's own that cannot be looked into is read-only as a whole.
+#[cfg(target_os = "linux")]
+#[test]
+fn what_cannot_be_looked_into_is_read_only() {
+    if rustix::process::geteuid().is_root() {
+        let reason = "root can look into everything";
+        eprintln!("SKIPPED: {reason}");
+        return;
+    }
+    let (_directory, root) = home();
+    let ws = root.join("ws");
+    let modes = [("unreadable", 0o300), ("untraversable", 0o600), ("closed", 0o000)];
+    for (name, mode) in modes {
+        fs::create_dir_all(ws.join(name).join("repo/.git")).unwrap();
+        fs::create_dir_all(ws.join(name).join(".git")).unwrap();
+        fs::set_permissions(ws.join(name), fs::Permissions::from_mode(mode)).unwrap();
+    }
+    let layout = plain(&policy(vec![]), &ws, &env(&[]));
+    for (name, _) in modes {
+        fs::set_permissions(ws.join(name), fs::Permissions::from_mode(0o700)).unwrap();
+    }
+    let layout = layout.unwrap();
+    for (name, _) in modes {
+        let inside = format!("ws/{name}/repo/.git/hooks");
+        check(&layout, &root, &[(&inside, false), ("ws/file", true)]);
+    }
+}
+
+/// spec DECISIONS.32: A root that is too large to be searched to the end is named.
+#[test]
+fn a_root_that_is_too_large_is_named() {
+    let (_directory, root) = home();
+    let scratch = root.join("scratch");
+    let count = walk::Limits::SCRATCH.directories;
+    for number in 1..count {
+        fs::create_dir_all(scratch.join(number.to_string())).unwrap();
+    }
+    let variables = env(&[("TMPDIR", &scratch)]);
+    let of = || plain(&policy(vec![]), &root.join("ws"), &variables).unwrap();
+    assert!(of().is_complete());
+    fs::create_dir(scratch.join("one too many")).unwrap();
+    let layout = of();
+    assert!(!layout.is_complete());
+    assert_eq!(layout.unfinished(), [scratch]);
+}
+
+/// spec DECISIONS.60: A grant can open a directory or a file, in read-only mode too, and opens
+/// nothing else.
+#[test]
+fn a_grant_opens_what_it_names_and_nothing_else() {
+    let (_directory, root) = home();
+    fs::create_dir_all(root.join("data/in/.git")).unwrap();
+    fs::write(root.join("data/file"), "").unwrap();
+    let ws = root.join("ws");
+    let read_only = SandboxPolicy::ReadOnly;
+    let layout = with(&read_only, &ws, &[root.join("data/file")]).unwrap();
+    assert_eq!(paths(&layout), [root.join("data/file")]);
+    assert!(layout.pinned.is_empty() && layout.absent.is_empty());
+    check(&layout, &root, &[("data/file", true), ("data/other", false), ("ws/file", false)]);
+    let layout = with(&read_only, &ws, &[root.join("data")]).unwrap();
+    let expected = [("data/new", true), ("data/in/.git/config", false), ("data/.git", false)];
+    check(&layout, &root, &expected);
+    assert!(with(&read_only, &ws, &[]).unwrap().writable_roots().is_empty());
+    let layout = with(&policy(vec![]), &ws, &[ws.join("."), root.join("ws")]).unwrap();
+    assert_eq!(paths(&layout), [ws], "what is writable is not opened again");
+    let opened = with(&SandboxPolicy::DangerFullAccess, &root, &[root.join("data")]).unwrap();
+    assert_eq!(opened, Layout::default());
+}
+
+/// spec DECISIONS.61: A grant for a protected directory opens all of it, and a grant for a part of
+/// one opens that part; what else is protected stays so.
+#[test]
+fn a_grant_can_open_what_is_protected() {
+    let (_directory, root) = home();
+    let ws = root.join("ws");
+    fs::create_dir_all(ws.join(".git/hooks")).unwrap();
+    fs::create_dir_all(ws.join("sub/.git")).unwrap();
+    fs::write(ws.join(".git/index"), "").unwrap();
+    let layout = with(&policy(vec![]), &ws, &[ws.join(".git")]).unwrap();
+    check(&layout, &root, &[("ws/.git/config", true), ("ws/sub/.git/config", false)]);
+    check(&layout, &root, &[("ws/.codex", false), ("ws/file", true)]);
+    assert_eq!(layout.absent, [ws.join(".agents"), ws.join(".codex")], "none in the repository");
+    let layout = with(&policy(vec![]), &ws, &[ws.join(".git/index")]).unwrap();
+    check(&layout, &root, &[("ws/.git/index", true), ("ws/.git/hooks/x", false)]);
+    let layout = with(&SandboxPolicy::ReadOnly, &ws, &[ws.join(".git")]).unwrap();
+    check(&layout, &root, &[("ws/.git/config", true), ("ws/file", false)]);
+    assert!(layout.absent.is_empty());
+}
+
+#[test]
+fn a_repository_elsewhere_is_opened_by_its_own_path() {
+    let (_directory, root) = home();
+    let ws = root.join("ws");
+    fs::create_dir_all(ws.join("store")).unwrap();
+    fs::write(ws.join(".git"), "gitdir: store\n").unwrap();
+    let layout = with(&policy(vec![]), &ws, &[ws.join("store")]).unwrap();
+    check(&layout, &root, &[("ws/store/index.lock", true), ("ws/.git", false)]);
+    assert!(!layout.absent.contains(&ws.join("store/.git")));
+}
+
+/// spec DECISIONS.62: A grant for what does not exist, is only kept free, is everything, belongs to
+/// the kernel, or is sandgate's own settings is refused.
+#[test]
+fn grants_that_cannot_be_are_refused() {
+    let (_directory, root) = home();
+    let ws = root.join("ws");
+    fs::create_dir_all(root.join("settings/rules")).unwrap();
+    fs::create_dir_all(root.join("settings/tree/.git")).unwrap();
+    fs::create_dir(ws.join(".codex")).unwrap();
+    let kept_free = fs::Permissions::from_mode(PLACEHOLDER_MODE);
+    fs::set_permissions(ws.join(".codex"), kept_free).unwrap();
+    let _listener = UnixListener::bind(root.join("socket")).unwrap();
+    let variables = env(&[("CODEX_HOME", &root.join("settings"))]);
+    let open = |policy: &SandboxPolicy, path: &Path| {
+        let extras = Extras { writable: vec![path.to_owned()], ..Extras::default() };
+        Layout::of(policy, &ws, &variables, &extras)
+    };
+    for (path, reason) in [
+        (root.join("gone/deep"), format!("the nearest directory that does is {}", root.display())),
+        (ws.join(".codex"), "does not exist".to_owned()),
+        (root.join("socket"), "neither a directory nor a file".to_owned()),
+        (root.join("settings"), "sandgate's own settings".to_owned()),
+        (root.join("settings/rules"), "sandgate's own settings".to_owned()),
+        (PathBuf::from("/"), "everything".to_owned()),
+        (PathBuf::from("/proc/self/mem"), "kernel".to_owned()),
+        (PathBuf::from("/dev/null"), "kernel".to_owned()),
+    ] {
+        for policy in [SandboxPolicy::ReadOnly, policy(vec![])] {
+            let error = open(&policy, &path).unwrap_err().to_string();
+            assert!(error.contains(&reason), "{}: {error}", path.display());
+        }
+    }
+    let tree = root.join("settings/tree");
+    let layout = open(&policy(vec![tree.clone()]), &tree.join(".git")).unwrap();
+    check(&layout, &root, &[("settings/tree/.git/x", true), ("settings/rules/x", false)]);
+    let layout = open(&SandboxPolicy::ReadOnly, &root).unwrap();
+    check(&layout, &root, &[("file", true), ("settings/rules/x", false)]);
+}
+
+/// spec DECISIONS.63: A grant can open a unix socket that exists and does not lie in a protected
+/// directory.
+#[test]
+fn a_grant_can_open_a_socket() {
+    let (_directory, root) = home();
+    let ws = root.join("ws");
+    fs::create_dir_all(ws.join(".git")).unwrap();
+    let _one = UnixListener::bind(root.join("socket")).unwrap();
+    let _two = UnixListener::bind(ws.join(".git/socket")).unwrap();
+    symlink(root.join("socket"), ws.join("link")).unwrap();
+    let open = |path: PathBuf| {
+        let extras = Extras { sockets: vec![path], ..Extras::default() };
+        Layout::of(&SandboxPolicy::ReadOnly, &ws, &env(&[]), &extras)
+    };
+    for path in [root.join("socket"), ws.join("link"), "link".into()] {
+        let layout = open(path).unwrap();
+        assert_eq!(layout.sockets(), [root.join("socket")]);
+        assert!(layout.writable_roots().is_empty());
+    }
+    for (path, reason) in [
+        (root.join("gone"), "does not exist"),
+        (ws.clone(), "not a socket"),
+        (ws.join(".git/socket"), "protected"),
+    ] {
+        let error = open(path).unwrap_err().to_string();
+        assert!(error.starts_with("cannot open the socket") && error.contains(reason), "{error}");
+    }
+}
+
+/// spec DECISIONS.33: A layout is out of date when a protected name at a root was made, removed,
+/// replaced or led elsewhere, or when a root or the person's settings were replaced.
+#[test]
+fn a_layout_is_out_of_date_when_something_was_replaced() {
+    type Change = fn(&Path);
+    let changes: [(&str, Change); 8] = [
+        ("made", |root| fs::create_dir(root.join("ws/.agents")).unwrap()),
+        ("removed", |root| fs::remove_dir(root.join("ws/.git")).unwrap()),
+        ("replaced by the like", |root| {
+            fs::remove_dir(root.join("ws/.git")).unwrap();
+            fs::create_dir(root.join("ws/.git")).unwrap();
+        }),
+        ("moved into place", |root| fs::rename(root.join("git"), root.join("ws/.git")).unwrap()),
+        ("led elsewhere", |root| {
+            fs::remove_file(root.join("ws/.codex")).unwrap();
+            symlink(root.join("elsewhere"), root.join("ws/.codex")).unwrap();
+        }),
+        ("replaced where a link leads", |root| {
+            fs::rename(root.join("elsewhere"), root.join("target")).unwrap();
+        }),
+        ("the workspace", |root| {
+            fs::rename(root.join("ws"), root.join("moved")).unwrap();
+            fs::create_dir(root.join("ws")).unwrap();
+        }),
+        ("the settings", |root| fs::rename(root.join("elsewhere"), root.join("home")).unwrap()),
+    ];
+    for (name, change) in changes {
+        let (_directory, root) = home();
+        for directory in ["ws/.git", "git", "target", "elsewhere", "home"] {
+            fs::create_dir_all(root.join(directory)).unwrap();
+        }
+        symlink(root.join("target"), root.join("ws/.codex")).unwrap();
+        let variables = env(&[("CODEX_HOME", &root.join("home"))]);
+        let layout = plain(&policy(vec![]), &root.join("ws"), &variables).unwrap();
+        assert!(layout.is_current(), "{name}");
+        change(&root);
+        assert!(!layout.is_current(), "{name}");
+    }
+}
+
+/// spec DECISIONS.34: Work in a root, and names that are kept free, leave a layout up to date.
+#[test]
+fn work_leaves_a_layout_up_to_date() {
+    let (_directory, root) = home();
+    let ws = root.join("ws");
+    fs::create_dir_all(ws.join(".git")).unwrap();
+    fs::write(root.join("granted"), "").unwrap();
+    let layout = with(&policy(vec![]), &ws, &[root.join("granted")]).unwrap();
+    fs::write(ws.join(".git/index"), "new").unwrap();
+    fs::write(ws.join("file"), "new").unwrap();
+    fs::write(root.join("granted"), "new").unwrap();
+    fs::create_dir(ws.join(".agents")).unwrap();
+    let kept_free = fs::Permissions::from_mode(PLACEHOLDER_MODE);
+    fs::set_permissions(ws.join(".agents"), kept_free).unwrap();
+    assert!(layout.is_current());
+    fs::write(root.join("other"), "").unwrap();
+    fs::rename(root.join("other"), root.join("granted")).unwrap();
+    assert!(!layout.is_current(), "the file that was granted is another one");
+}

@@ -1,0 +1,163 @@
+//! Finds protected names beneath a root, within limits.
+//!
+//! Those near to the root come first, so what a limit cuts off is what lies deepest. No link is
+//! followed, and no directory is left out by its name: a repository can lie in `node_modules` too.
+
+#[cfg(target_os = "linux")]
+mod linux;
+// Linux has it in tests, where the two must find the same.
+#[cfg(any(not(target_os = "linux"), test))]
+mod portable;
+
+#[cfg(target_os = "linux")]
+pub(super) use linux::walk;
+#[cfg(not(target_os = "linux"))]
+pub(super) use portable::walk;
+
+use std::path::PathBuf;
+
+/// How far a walk goes. There is no limit on time: what is found must not depend on how busy the
+/// machine is.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Limits {
+    /// How many levels of directories beneath the root are looked into.
+    pub(super) depth: usize,
+    /// How many directories are looked into.
+    pub(super) directories: usize,
+    /// How many entries of directories are looked at.
+    pub(super) entries: usize,
+}
+
+impl Limits {
+    /// For a root that was named: all of it, if it is not enormous.
+    pub(super) const ROOT: Self =
+        Self { depth: usize::MAX, directories: 20_000, entries: 2_000_000 };
+
+    /// For directories that hold everybody's temporary files.
+    pub(super) const SCRATCH: Self = Self { depth: 3, directories: 2_000, entries: 200_000 };
+}
+
+/// What a walk found.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Walked {
+    /// The protected names that are there.
+    pub(super) protected: Vec<PathBuf>,
+    /// Directories of this user that it may not look into now. A command could change that, so what
+    /// is in there counts as protected.
+    pub(super) closed: Vec<PathBuf>,
+    /// Whether the limits, the depth aside, left nothing out.
+    pub(super) complete: bool,
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+    use std::fs;
+    use std::path::Path;
+
+    type Walk = fn(&Path, Limits, &BTreeSet<PathBuf>) -> Walked;
+
+    #[cfg(target_os = "linux")]
+    const BOTH: [Walk; 2] = [linux::walk, portable::walk];
+    #[cfg(not(target_os = "linux"))]
+    const BOTH: [Walk; 1] = [portable::walk];
+
+    fn tree(directories: &[&str]) -> (tempfile::TempDir, PathBuf) {
+        let home = tempfile::tempdir().unwrap();
+        let root = home.path().canonicalize().unwrap();
+        for directory in directories {
+            fs::create_dir_all(root.join(directory)).unwrap();
+        }
+        (home, root)
+    }
+
+    fn found(walk: Walk, root: &Path, limits: Limits) -> (Vec<String>, bool) {
+        let Walked { protected, complete, .. } = walk(root, limits, &BTreeSet::new());
+        let relative = |path: &PathBuf| path.strip_prefix(root).unwrap().display().to_string();
+        let mut names: Vec<_> = protected.iter().map(relative).collect();
+        names.sort();
+        (names, complete)
+    }
+
+    /// spec DECISIONS.30: Protected names are found in every directory, whatever it is called, and none
+    /// is looked for behind a link or inside another.
+    #[test]
+    fn names_are_found_in_every_directory() {
+        let (_home, root) = tree(&[
+            ".git/modules/.git",
+            "a/b/c/d/e/f/.git",
+            "node_modules/x/.GIT",
+            "target/.agents",
+            ".hidden/.codex",
+            "a/.github",
+            "elsewhere",
+        ]);
+        fs::write(root.join("a/b/.git"), "gitdir: elsewhere").unwrap();
+        std::os::unix::fs::symlink("a", root.join("link")).unwrap();
+        std::os::unix::fs::symlink("nowhere", root.join("elsewhere/.git")).unwrap();
+        for walk in BOTH {
+            let (names, complete) = found(walk, &root, Limits::ROOT);
+            let expected = [
+                ".git",
+                ".hidden/.codex",
+                "a/b/.git",
+                "a/b/c/d/e/f/.git",
+                "elsewhere/.git",
+                "node_modules/x/.GIT",
+                "target/.agents",
+            ];
+            assert_eq!(names, expected);
+            assert!(complete);
+        }
+    }
+
+    /// spec DECISIONS.31: A walk that reaches a limit has looked at what is near to the root, and says that
+    /// it is not complete.
+    #[test]
+    fn a_walk_ends_at_its_limits_and_says_so() {
+        let (_home, root) = tree(&["a/a/.git", "b/b/.git", "c/.git", "d/.git"]);
+        let near = ["c/.git".to_owned(), "d/.git".to_owned()];
+        for walk in BOTH {
+            let of = |limits| found(walk, &root, limits);
+            assert_eq!(of(Limits { directories: 5, ..Limits::ROOT }), (near.to_vec(), false));
+            assert_eq!(of(Limits { depth: 1, ..Limits::ROOT }), (near.to_vec(), true));
+            assert_eq!(of(Limits { directories: 7, ..Limits::ROOT }).0.len(), 4);
+            assert!(of(Limits { directories: 7, ..Limits::ROOT }).1);
+            assert_eq!(of(Limits { entries: 3, ..Limits::ROOT }), (Vec::new(), false));
+            assert!(!of(Limits { entries: 9, ..Limits::ROOT }).1);
+            assert!(of(Limits { entries: 10, ..Limits::ROOT }).1);
+        }
+    }
+
+    #[test]
+    fn what_is_walked_by_itself_is_left_out() {
+        let (_home, root) = tree(&["a/root/x/.git", "b/.git"]);
+        let elsewhere = BTreeSet::from([root.join("a/root"), root.clone()]);
+        for walk in BOTH {
+            let walked = walk(&root, Limits::ROOT, &elsewhere);
+            assert_eq!(walked.protected, [root.join("b/.git")]);
+        }
+    }
+
+    #[test]
+    fn a_root_that_is_gone_is_not_complete() {
+        let (_home, root) = tree(&[]);
+        for walk in BOTH {
+            let walked = walk(&root.join("gone"), Limits::ROOT, &BTreeSet::new());
+            assert_eq!(walked, Walked::default());
+        }
+    }
+
+    #[test]
+    fn names_that_are_no_text_are_walked_too() {
+        use std::os::unix::ffi::OsStrExt as _;
+        let odd = std::ffi::OsStr::from_bytes(b"odd \n\xff name");
+        let (_home, root) = tree(&[]);
+        fs::create_dir_all(root.join(odd).join(odd).join(".git")).unwrap();
+        for walk in BOTH {
+            let walked = walk(&root, Limits::ROOT, &BTreeSet::new());
+            assert_eq!(walked.protected, [root.join(odd).join(odd).join(".git")]);
+        }
+    }
+}

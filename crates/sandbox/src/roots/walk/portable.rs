@@ -1,0 +1,47 @@
+//! The walk by what every system has.
+
+use super::{Limits, Walked};
+use crate::roots::protected::is_protected;
+use std::collections::{BTreeSet, VecDeque};
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+/// Looks for protected names beneath a root, but not in those of `elsewhere` that lie in it.
+pub(in crate::roots) fn walk(root: &Path, limits: Limits, elsewhere: &BTreeSet<PathBuf>) -> Walked {
+    let mut walked = Walked { complete: true, ..Walked::default() };
+    let mut directories = VecDeque::from([(root.to_owned(), 0)]);
+    let (mut looked_into, mut looked_at) = (0, 0);
+    while let Some((directory, level)) = directories.pop_front() {
+        if level > 0 && elsewhere.contains(&directory) {
+            continue;
+        }
+        if looked_into == limits.directories {
+            walked.complete = false;
+            return walked;
+        }
+        looked_into += 1;
+        let entries = match std::fs::read_dir(&directory) {
+            Ok(entries) => entries,
+            // It went away meanwhile.
+            Err(e) if level > 0 && e.kind() == ErrorKind::NotFound => continue,
+            Err(_) => {
+                walked.complete = false;
+                continue;
+            }
+        };
+        for entry in entries.flatten() {
+            if looked_at == limits.entries {
+                walked.complete = false;
+                return walked;
+            }
+            looked_at += 1;
+            let Ok(kind) = entry.file_type() else { continue };
+            if is_protected(&entry.file_name()) {
+                walked.protected.push(entry.path());
+            } else if kind.is_dir() && level < limits.depth {
+                directories.push_back((entry.path(), level + 1));
+            }
+        }
+    }
+    walked
+}
