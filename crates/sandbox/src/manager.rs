@@ -1,13 +1,20 @@
 //! Chooses and applies the confinement that a grant names.
 
 use crate::nested::{NETWORK_DISABLED, SANDBOX};
-use crate::{ExecEnv, Layout, RootError};
+use crate::{Denial, ExecEnv, PartialEnforcement, RootError, Selected};
 use sandgate_policy::{Confinement, Grant};
-use sandgate_protocol::{Enforcement, NetworkAccess, SandboxPolicy, SandboxType};
+use sandgate_protocol::{
+    Enforcement, ExecToolCallOutput, NetworkAccess, SandboxPolicy, SandboxType,
+    SandboxablePreference,
+};
 
 /// Applies a grant's terms to its command.
 #[derive(Debug, Default)]
-pub struct SandboxManager {}
+pub struct SandboxManager {
+    #[cfg(target_os = "linux")]
+    cages: crate::linux::Cages,
+    status: std::sync::OnceLock<Enforcement>,
+}
 
 /// Why a command could not be confined. It must then not run.
 #[derive(Debug, thiserror::Error)]
@@ -27,12 +34,12 @@ pub enum SandboxTransformError {
 impl SandboxManager {
     /// A manager for this machine.
     pub fn new() -> Self {
-        Self {}
+        Self::default()
     }
 
-    /// What this machine can enforce.
+    /// What this machine can enforce. It is tried once.
     pub fn status(&self) -> Enforcement {
-        status()
+        self.status.get_or_init(status).clone()
     }
 
     /// Turns a grant into something that can be spawned, confined as the grant says.
@@ -56,20 +63,36 @@ impl SandboxManager {
         {
             return Ok(ExecEnv::new(params, SandboxType::None));
         }
-        let layout = Layout::of(&policy, &workspace, &params.env, &extras)?;
-        confine(params, &layout, network)
+        #[cfg(target_os = "linux")]
+        return self.cages.confine(params, &policy, &workspace, &extras, network);
+        #[cfg(not(target_os = "linux"))]
+        {
+            let layout = crate::Layout::of(&policy, &workspace, &params.env, &extras)?;
+            confine(params, &layout, network)
+        }
     }
-}
 
-#[cfg(target_os = "linux")]
-fn confine(
-    mut params: sandgate_protocol::ExecParams,
-    layout: &Layout,
-    network: NetworkAccess,
-) -> Result<ExecEnv, SandboxTransformError> {
-    params.env.insert(SANDBOX.into(), "linux".into());
-    let cage = crate::linux::Cage::build(layout, network)?;
-    Ok(ExecEnv::caged(params, std::sync::Arc::new(cage)))
+    /// What confines a command at first: the policy's sandbox, none because none is needed, or none
+    /// because none can be had, which somebody has to approve.
+    pub fn select_initial(
+        &self,
+        policy: &SandboxPolicy,
+        preference: SandboxablePreference,
+        partial: PartialEnforcement,
+    ) -> Selected {
+        crate::select_initial(policy, preference, partial, &self.status())
+    }
+
+    /// Whether a command failed because of its sandbox. `supervised` says that all that was refused
+    /// to it is known.
+    pub fn denied(
+        &self,
+        sandbox: SandboxType,
+        supervised: bool,
+        output: &ExecToolCallOutput,
+    ) -> Option<Denial> {
+        crate::denied(sandbox, supervised, output, &output.denials)
+    }
 }
 
 #[cfg(target_os = "linux")]
@@ -94,7 +117,7 @@ fn status() -> Enforcement {
 #[cfg(not(target_os = "linux"))]
 fn confine(
     _params: sandgate_protocol::ExecParams,
-    _layout: &Layout,
+    _layout: &crate::Layout,
     _network: NetworkAccess,
 ) -> Result<ExecEnv, SandboxTransformError> {
     let _ = SANDBOX;

@@ -5,6 +5,7 @@
 //! done by a process that was forked from one with threads.
 
 mod cage;
+mod cages;
 mod devices;
 mod enter;
 mod inside;
@@ -16,6 +17,7 @@ mod status;
 
 pub use crate::sys::Kept;
 pub use cage::Cage;
+pub(crate) use cages::Cages;
 pub use enter::{Mode, Namespaces, Stuck};
 pub use inside::{Inside, JobRules};
 pub use reserve::{Leftovers, Reservations};

@@ -1,0 +1,151 @@
+//! The cages of a session: each is built once and used by every command that it fits.
+
+use super::Cage;
+use crate::{ExecEnv, Layout, SandboxTransformError};
+use sandgate_policy::Extras;
+use sandgate_protocol::{ExecParams, NetworkAccess, SandboxPolicy};
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Tells a command what confines it.
+const SANDBOX: (&str, &str) = ("CODEX_SANDBOX", "linux");
+
+/// The variables that say where else something is writable, or protected.
+const VARIABLES: [&str; 3] = ["TMPDIR", "CODEX_HOME", "HOME"];
+
+/// How many cages are kept; grants for single calls make more of them than a session needs.
+const MOST: usize = 16;
+
+/// Those that were built until now, the newest last.
+#[derive(Debug, Default)]
+pub(crate) struct Cages(Mutex<Vec<Built>>);
+
+#[derive(Debug)]
+struct Built {
+    terms: Terms,
+    layout: Layout,
+    cage: Arc<Cage>,
+}
+
+/// All that a cage depends on.
+#[derive(Debug, PartialEq, Eq)]
+struct Terms {
+    policy: SandboxPolicy,
+    workspace: PathBuf,
+    extras: Extras,
+    network: NetworkAccess,
+    variables: [Option<OsString>; VARIABLES.len()],
+}
+
+impl Cages {
+    /// Confines a command by the cage of its terms. One is built if there is none yet, or if what it
+    /// protects is not what it was.
+    pub(crate) fn confine(
+        &self,
+        mut params: ExecParams,
+        policy: &SandboxPolicy,
+        workspace: &Path,
+        extras: &Extras,
+        network: NetworkAccess,
+    ) -> Result<ExecEnv, SandboxTransformError> {
+        let terms = Terms {
+            policy: policy.clone(),
+            workspace: workspace.to_owned(),
+            extras: extras.clone(),
+            network,
+            variables: VARIABLES.map(|name| params.env.get(OsStr::new(name)).cloned()),
+        };
+        let cage = self.cage(terms, &params.env)?;
+        let (name, value) = SANDBOX;
+        params.env.insert(name.into(), value.into());
+        Ok(ExecEnv::caged(params, cage))
+    }
+
+    fn cage(
+        &self,
+        terms: Terms,
+        env: &BTreeMap<OsString, OsString>,
+    ) -> Result<Arc<Cage>, SandboxTransformError> {
+        let mut built = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(found) = built.iter().position(|built| built.terms == terms) {
+            if built[found].layout.is_current() {
+                return Ok(Arc::clone(&built[found].cage));
+            }
+            built.remove(found);
+        }
+        let layout = Layout::of(&terms.policy, &terms.workspace, env, &terms.extras)?;
+        let cage = Arc::new(Cage::build(&layout, terms.network)?);
+        if built.len() == MOST {
+            built.remove(0);
+        }
+        built.push(Built { terms, layout, cage: Arc::clone(&cage) });
+        Ok(cage)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sandgate_protocol::{ExecExpiration, SandboxPermissions};
+    use std::fs;
+
+    fn params() -> ExecParams {
+        ExecParams {
+            command: vec!["true".to_owned()],
+            program: "/bin/true".into(),
+            cwd: "/".into(),
+            env: BTreeMap::default(),
+            expiration: ExecExpiration::DefaultTimeout,
+            sandbox_permissions: SandboxPermissions::UseDefault,
+            justification: None,
+            arg0: None,
+        }
+    }
+
+    fn cage(cages: &Cages, workspace: &Path, extras: &Extras) -> Arc<Cage> {
+        let policy = SandboxPolicy::workspace_write();
+        let network = NetworkAccess::Restricted;
+        let env = cages.confine(params(), &policy, workspace, extras, network).unwrap();
+        Arc::clone(env.cage().unwrap())
+    }
+
+    #[test]
+    fn a_cage_is_built_once_for_the_same_terms() {
+        let workspace = tempfile::tempdir().unwrap();
+        let cages = Cages::default();
+        let nothing = Extras::default();
+        let first = cage(&cages, workspace.path(), &nothing);
+        assert!(Arc::ptr_eq(&first, &cage(&cages, workspace.path(), &nothing)));
+        let wider = Extras { writable: vec!["/var/tmp".into()], ..Extras::default() };
+        assert!(!Arc::ptr_eq(&first, &cage(&cages, workspace.path(), &wider)));
+        assert!(Arc::ptr_eq(&first, &cage(&cages, workspace.path(), &nothing)));
+    }
+
+    #[test]
+    fn a_cage_is_built_anew_when_a_protected_name_came_or_went() {
+        let workspace = tempfile::tempdir().unwrap();
+        let cages = Cages::default();
+        let nothing = Extras::default();
+        let without = cage(&cages, workspace.path(), &nothing);
+        fs::create_dir(workspace.path().join(".git")).unwrap();
+        let with = cage(&cages, workspace.path(), &nothing);
+        assert!(!Arc::ptr_eq(&without, &with));
+        assert!(Arc::ptr_eq(&with, &cage(&cages, workspace.path(), &nothing)));
+        fs::remove_dir(workspace.path().join(".git")).unwrap();
+        assert!(!Arc::ptr_eq(&with, &cage(&cages, workspace.path(), &nothing)));
+    }
+
+    #[test]
+    fn no_more_cages_are_kept_than_there_is_use_for() {
+        let workspace = tempfile::tempdir().unwrap();
+        let cages = Cages::default();
+        for number in 0..MOST + 5 {
+            let file = workspace.path().join(number.to_string());
+            fs::write(&file, "").unwrap();
+            cage(&cages, workspace.path(), &Extras { writable: vec![file], ..Extras::default() });
+        }
+        assert_eq!(cages.0.lock().unwrap().len(), MOST);
+    }
+}
