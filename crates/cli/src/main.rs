@@ -7,6 +7,7 @@
 
 mod arguments;
 mod exit;
+mod linux_sandbox;
 mod notes;
 mod run;
 mod sandbox;
@@ -18,7 +19,11 @@ use arguments::Verb;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    match arguments::read() {
+    let asked = match linux_sandbox::is_meant() {
+        true => linux_sandbox::read().map(Verb::Sandbox),
+        false => arguments::read(),
+    };
+    match asked {
         Ok(Verb::Run(arguments)) => run::run(arguments),
         Ok(Verb::Sandbox(arguments)) => sandbox::sandbox(arguments),
         Err(error) => {

@@ -2,7 +2,7 @@
 
 use anstream::{AutoStream, ColorChoice};
 use anstyle::{AnsiColor, Effects, Style};
-use sandgate_protocol::{ExecExpiration, ExecToolCallOutput};
+use sandgate_protocol::{Denials, ExecExpiration, ExecToolCallOutput};
 use sandgate_runtime::FailureKind;
 use std::io::Write as _;
 use std::time::Duration;
@@ -36,6 +36,30 @@ pub(crate) fn advice(kind: FailureKind) -> Option<&'static str> {
 pub(crate) fn unconfined() -> Vec<u8> {
     let text = "warning: this command runs unconfined, with all your rights; sandgate sandbox confines one";
     line(WARNING, text)
+}
+
+/// What the sandbox refused, a line each; `most` of them and how many there are besides.
+pub(crate) fn blocked(denials: &Denials, most: usize) -> Vec<u8> {
+    let mut notes = Vec::new();
+    for denial in denials.evidence.iter().take(most) {
+        let shown = harmless(&denial.to_string());
+        notes.extend(line(PLAIN, &format!("blocked: {shown}")));
+    }
+    let hidden = denials.evidence.len().saturating_sub(most) as u64;
+    let more = denials.more + hidden;
+    if more > 0 {
+        notes.extend(line(PLAIN, &format!("blocked: {more} more")));
+    }
+    notes
+}
+
+/// A text that a command chose, without what a terminal would obey.
+fn harmless(text: &str) -> String {
+    let shown = |character: char| match character.is_control() {
+        true => character.escape_default().to_string(),
+        false => character.to_string(),
+    };
+    text.chars().map(shown).collect()
 }
 
 /// What a person should know about how a command ended, beyond its exit code.
@@ -99,6 +123,23 @@ mod tests {
         let coloured = paint(ERROR, "no", ColorChoice::AlwaysAnsi);
         assert!(coloured.contains(&0x1b));
         assert!(coloured.ends_with(b"no\n"));
+    }
+
+    #[test]
+    fn a_denial_is_one_line_whatever_its_target_holds() {
+        use sandgate_protocol::{DenialEvidence, DenialRule, DeniedOperation};
+        let denial = |target: &str| DenialEvidence {
+            operation: DeniedOperation::Write,
+            target: target.to_owned(),
+            syscall: "openat".to_owned(),
+            rule: DenialRule::OutsideWritableRoots,
+        };
+        let evidence = vec![denial("/a\n\u{1b}[2J"), denial("/b"), denial("/c")];
+        let text = String::from_utf8(blocked(&Denials { evidence, more: 4 }, 2)).unwrap();
+        let expected = "sandgate: blocked: write /a\\n\\u{1b}[2J (outside the writable roots)\n\
+                        sandgate: blocked: write /b (outside the writable roots)\n\
+                        sandgate: blocked: 5 more\n";
+        assert_eq!(text, expected);
     }
 
     #[test]

@@ -1,14 +1,15 @@
 //! `sandgate sandbox`: one command in the cage, in the person's own terminal.
 //!
-//! Nothing asynchronous is started and no thread: this process itself becomes the cage's keeper.
+//! Nothing asynchronous is started and no thread: the command's guard is forked from this process.
 
 use crate::arguments::{as_text, usage_error};
 use crate::{exit, notes};
 use clap::error::ErrorKind;
-use sandgate_protocol::{Enforcement, NetworkAccess, SandboxPolicy};
-use sandgate_runtime::{TerminalRequest, enforcement, run_in_terminal_as_person};
+use sandgate_protocol::{DenialEvidence, Denials, Enforcement, NetworkAccess};
+use sandgate_protocol::{SandboxPolicy, SandboxType};
+use sandgate_runtime::{TerminalOutcome, TerminalRequest, enforcement, run_in_terminal_as_person};
 use std::ffi::OsString;
-use std::io::{self, Write as _};
+use std::io::{self, IsTerminal as _, Write as _};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -17,6 +18,7 @@ Examples:
   sandgate sandbox -- make -n                               reads anything, writes nothing
   sandgate sandbox --full-auto -- cargo test                writes here and in /tmp
   sandgate sandbox --full-auto --writable ../out -- make    and there
+  sandgate sandbox --full-auto --log-denials -- ./install   says what was blocked
   sandgate sandbox --status                                 what this machine can enforce
 
 Exit codes: the command's own; 128+N if signal N ended it; 125 if the sandbox could not be set up;
@@ -26,6 +28,10 @@ Exit codes: the command's own; 128+N if signal N ended it; 125 if the sandbox co
 #[derive(Debug, clap::Args)]
 #[command(after_help = HELP, override_usage = "sandgate sandbox [OPTIONS] -- COMMAND...")]
 pub(crate) struct CliSandbox {
+    /// Insist on this system's sandbox; the one of the system at hand is used anyway
+    #[arg(value_enum, value_name = "SYSTEM")]
+    system: Option<System>,
+
     /// The program and its arguments, without a shell
     #[arg(last = true, required_unless_present = "status", value_name = "COMMAND")]
     command: Vec<OsString>,
@@ -50,13 +56,52 @@ pub(crate) struct CliSandbox {
     #[arg(long)]
     network: bool,
 
+    /// Say on standard error what the sandbox blocked, once the command has ended
+    #[arg(long)]
+    log_denials: bool,
+
     /// Say what this machine can enforce, and run nothing
-    #[arg(long, conflicts_with_all = ["command", "sandbox", "full_auto", "writable", "network", "cd"])]
+    #[arg(long, conflicts_with_all = [
+        "command", "sandbox", "full_auto", "writable", "network", "cd", "log_denials",
+    ])]
     status: bool,
 
-    /// Print the status as JSON
+    /// Report as JSON: the status, or how the command ended, as the last line of standard error
     #[arg(long)]
     json: bool,
+}
+
+/// The systems that have a sandbox.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum System {
+    /// Namespaces, Landlock and seccomp
+    Linux,
+    /// Seatbelt
+    Macos,
+    /// A restricted token
+    Windows,
+}
+
+impl System {
+    fn is_here(self) -> bool {
+        let name = match self {
+            Self::Linux => "linux",
+            Self::Macos => "macos",
+            Self::Windows => "windows",
+        };
+        std::env::consts::OS == name
+    }
+}
+
+/// What is said about a command once it has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Report {
+    /// What was blocked, if it failed and a person sits there.
+    IfItFailed,
+    /// What was blocked.
+    Denials,
+    /// All of it, for a program.
+    Json,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -73,21 +118,26 @@ enum Mode {
 #[derive(Debug)]
 pub(crate) enum SandboxArguments {
     /// Run a command.
-    Run { command: Vec<String>, policy: SandboxPolicy, workspace: PathBuf },
+    Run { command: Vec<String>, policy: SandboxPolicy, workspace: PathBuf, report: Report },
     /// Say what can be enforced.
     Status { json: bool },
 }
 
 /// Turns what was written into what is meant.
 pub(crate) fn understand(cli: CliSandbox) -> Result<SandboxArguments, clap::Error> {
-    let CliSandbox { command, sandbox, full_auto, cd, writable, network, status, json } = cli;
-    if status {
-        return Ok(SandboxArguments::Status { json });
+    let CliSandbox { system, command, sandbox, full_auto, cd, writable, network, .. } = cli;
+    if let Some(system) = system.filter(|system| !system.is_here()) {
+        let message = format!("the sandbox for {system:?} works on {system:?} only");
+        return Err(usage_error("sandbox", ErrorKind::InvalidValue, message));
     }
-    if json {
-        let message = "--json needs --status: a command's output is its own".to_owned();
-        return Err(usage_error("sandbox", ErrorKind::ArgumentConflict, message));
+    if cli.status {
+        return Ok(SandboxArguments::Status { json: cli.json });
     }
+    let report = match (cli.json, cli.log_denials) {
+        (true, _) => Report::Json,
+        (false, true) => Report::Denials,
+        (false, false) => Report::IfItFailed,
+    };
     let chosen = if full_auto { Some(Mode::WorkspaceWrite) } else { sandbox };
     let policy = match chosen.unwrap_or(Mode::ReadOnly) {
         Mode::WorkspaceWrite => SandboxPolicy::WorkspaceWrite {
@@ -109,29 +159,73 @@ pub(crate) fn understand(cli: CliSandbox) -> Result<SandboxArguments, clap::Erro
     };
     let command = as_text("sandbox", command)?;
     let workspace = cd.unwrap_or_else(|| PathBuf::from("."));
-    Ok(SandboxArguments::Run { command, policy, workspace })
+    Ok(SandboxArguments::Run { command, policy, workspace, report })
 }
 
 /// Does it and says how this program is to end.
 pub(crate) fn sandbox(arguments: SandboxArguments) -> ExitCode {
     let code = match arguments {
         SandboxArguments::Status { json } => show_status(&enforcement(), json),
-        SandboxArguments::Run { command, policy, workspace } => run(command, policy, workspace),
+        SandboxArguments::Run { command, policy, workspace, report } => {
+            run(command, policy, workspace, report)
+        }
     };
     ExitCode::from(code)
 }
 
-fn run(command: Vec<String>, policy: SandboxPolicy, workspace: PathBuf) -> u8 {
+fn run(command: Vec<String>, policy: SandboxPolicy, workspace: PathBuf, report: Report) -> u8 {
     let env = std::env::vars_os().collect();
     if policy == SandboxPolicy::DangerFullAccess {
         let _ = io::stderr().write_all(&notes::unconfined());
     }
     match run_in_terminal_as_person(TerminalRequest { command, policy, workspace, env }) {
-        Ok(code) => exit::of_code(code),
+        Ok(outcome) => {
+            // Whoever closed standard error does not want to know.
+            let _ = io::stderr().write_all(&said_of(&outcome, report));
+            exit::of_code(outcome.exit_code)
+        }
         Err(error) => {
             let advice = notes::advice(error.kind());
             let _ = io::stderr().write_all(&notes::error(&error.to_string(), advice));
             exit::of_failure(error.kind())
+        }
+    }
+}
+
+/// How many denials a person is shown who did not ask for them.
+const SHOWN_UNASKED: usize = 3;
+
+fn said_of(outcome: &TerminalOutcome, report: Report) -> Vec<u8> {
+    let denials = &outcome.denials;
+    match report {
+        Report::Json => as_json(&Ended::from(outcome)).into_bytes(),
+        Report::Denials => notes::blocked(denials, Denials::MOST),
+        Report::IfItFailed if outcome.exit_code != 0 && io::stderr().is_terminal() => {
+            notes::blocked(denials, SHOWN_UNASKED)
+        }
+        Report::IfItFailed => Vec::new(),
+    }
+}
+
+/// The end of a command, for a program.
+#[derive(serde::Serialize)]
+struct Ended<'a> {
+    exit_code: i32,
+    sandbox: SandboxType,
+    enforcement: Enforcement,
+    denials: &'a [DenialEvidence],
+    more_denials: u64,
+}
+
+impl<'a> From<&'a TerminalOutcome> for Ended<'a> {
+    fn from(outcome: &'a TerminalOutcome) -> Self {
+        let enforcement = outcome.enforcement();
+        Self {
+            exit_code: outcome.exit_code,
+            sandbox: enforcement.sandbox,
+            enforcement,
+            denials: &outcome.denials.evidence,
+            more_denials: outcome.denials.more,
         }
     }
 }
@@ -145,8 +239,8 @@ fn show_status(status: &Enforcement, json: bool) -> u8 {
     }
 }
 
-fn as_json(status: &Enforcement) -> String {
-    let json = serde_json::to_string(status).expect("words and numbers are valid JSON");
+fn as_json(report: &impl serde::Serialize) -> String {
+    let json = serde_json::to_string(report).expect("words and numbers are valid JSON");
     json + "\n"
 }
 
@@ -157,9 +251,10 @@ fn as_lines(status: &Enforcement) -> String {
         version => format!("version {version}"),
     };
     let mut lines = format!(
-        "namespaces  {}\nLandlock    {landlock}\nseccomp     {}\n",
+        "namespaces  {}\nLandlock    {landlock}\nseccomp     {}\nsupervisor  {}\n",
         yes_or_no(status.namespaces),
         yes_or_no(status.seccomp),
+        yes_or_no(status.supervisor),
     );
     if status.missing.is_empty() {
         lines += "\nNothing is missing.\n";

@@ -37,13 +37,41 @@ pub enum SandboxPolicy {
 
 /// Whether a command can reach the network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[serde(rename_all = "kebab-case", from = "WrittenAccess")]
 pub enum NetworkAccess {
     /// Nothing but its own loopback answers.
     #[default]
     Restricted,
     /// As the machine has it.
     Enabled,
+}
+
+/// The two ways in which people write it.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum WrittenAccess {
+    YesOrNo(bool),
+    Word(AccessWord),
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum AccessWord {
+    Restricted,
+    Enabled,
+}
+
+impl From<WrittenAccess> for NetworkAccess {
+    fn from(written: WrittenAccess) -> Self {
+        match written {
+            WrittenAccess::YesOrNo(true) | WrittenAccess::Word(AccessWord::Enabled) => {
+                Self::Enabled
+            }
+            WrittenAccess::YesOrNo(false) | WrittenAccess::Word(AccessWord::Restricted) => {
+                Self::Restricted
+            }
+        }
+    }
 }
 
 impl SandboxPolicy {
@@ -129,6 +157,23 @@ impl WritableRoot {
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn network_access_is_a_word_or_yes_or_no() {
+        for (written, access) in [
+            (json!(true), NetworkAccess::Enabled),
+            (json!("enabled"), NetworkAccess::Enabled),
+            (json!(false), NetworkAccess::Restricted),
+            (json!("restricted"), NetworkAccess::Restricted),
+        ] {
+            assert_eq!(serde_json::from_value::<NetworkAccess>(written).unwrap(), access);
+            let word = serde_json::to_value(access).unwrap();
+            assert_eq!(serde_json::from_value::<NetworkAccess>(word).unwrap(), access);
+        }
+        for wrong in [json!("yes"), json!(1), json!(null)] {
+            assert!(serde_json::from_value::<NetworkAccess>(wrong).is_err());
+        }
+    }
 
     #[test]
     fn a_preference_is_one_word() {

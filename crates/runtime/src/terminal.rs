@@ -3,7 +3,7 @@
 
 use crate::error::RuntimeError;
 use crate::request::CommandLine;
-use sandgate_protocol::{Enforcement, SandboxPolicy};
+use sandgate_protocol::{Denials, Enforcement, SandboxPolicy};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -22,21 +22,50 @@ pub struct TerminalRequest {
     pub env: BTreeMap<OsString, OsString>,
 }
 
+/// What became of such a command.
+#[derive(Debug, Clone)]
+pub struct TerminalOutcome {
+    /// Its exit code; 128 + n when signal n ended it.
+    pub exit_code: i32,
+    /// What its sandbox refused.
+    pub denials: Denials,
+    namespaces: bool,
+    supervised: bool,
+}
+
+impl TerminalOutcome {
+    /// What really held it.
+    #[cfg(target_os = "linux")]
+    pub fn enforcement(&self) -> Enforcement {
+        let manager = sandgate_sandbox::SandboxManager::new();
+        manager.enforced(self.namespaces, self.supervised)
+    }
+
+    /// What really held it.
+    #[cfg(not(target_os = "linux"))]
+    pub fn enforcement(&self) -> Enforcement {
+        let _ = (self.namespaces, self.supervised);
+        enforcement()
+    }
+}
+
 /// What this machine's sandbox can enforce.
 pub fn enforcement() -> Enforcement {
     sandgate_sandbox::SandboxManager::new().status()
 }
 
 /// Runs a command that the person at the keyboard typed, confined as its policy says, with this
-/// program's standard streams and terminal. Returns its exit code.
+/// program's standard streams and terminal.
 ///
-/// Call it in a program with one thread that has nothing else to do afterwards: this process enters
-/// the cage's namespaces itself, and a policy without a sandbox replaces it by the command.
+/// Call it in a program with one thread. A policy without a sandbox replaces the program by the
+/// command.
 ///
 /// # Errors
 /// When the command was not started.
 #[cfg(target_os = "linux")]
-pub fn run_in_terminal_as_person(request: TerminalRequest) -> Result<i32, RuntimeError> {
+pub fn run_in_terminal_as_person(
+    request: TerminalRequest,
+) -> Result<TerminalOutcome, RuntimeError> {
     use sandgate_policy::Grant;
     use sandgate_process::Shell;
     use sandgate_protocol::ExecExpiration;
@@ -50,7 +79,13 @@ pub fn run_in_terminal_as_person(request: TerminalRequest) -> Result<i32, Runtim
     let workspace = params.cwd.clone();
     let grant = Grant::sandboxed_by_person(params, policy, workspace);
     let env = sandgate_sandbox::SandboxManager::new().transform(grant)?;
-    Ok(sandgate_process::run_in_terminal(&env)?.exit.code())
+    let ran = sandgate_process::run_in_terminal(&env)?;
+    Ok(TerminalOutcome {
+        exit_code: ran.exit.code(),
+        namespaces: ran.had_namespaces(),
+        supervised: ran.was_supervised(),
+        denials: ran.denials,
+    })
 }
 
 /// There is no sandbox for this system yet.
@@ -58,7 +93,9 @@ pub fn run_in_terminal_as_person(request: TerminalRequest) -> Result<i32, Runtim
 /// # Errors
 /// Always.
 #[cfg(not(target_os = "linux"))]
-pub fn run_in_terminal_as_person(request: TerminalRequest) -> Result<i32, RuntimeError> {
+pub fn run_in_terminal_as_person(
+    request: TerminalRequest,
+) -> Result<TerminalOutcome, RuntimeError> {
     let TerminalRequest { command, .. } = request;
     let _ = CommandLine::Argv(command);
     Err(sandgate_sandbox::SandboxTransformError::Unavailable.into())

@@ -1,6 +1,8 @@
 //! Chooses and applies the confinement that a grant names.
 
-use crate::nested::{NETWORK_DISABLED, SANDBOX};
+use crate::nested::NETWORK_DISABLED;
+#[cfg(not(target_os = "linux"))]
+use crate::nested::SANDBOX;
 use crate::{Denial, ExecEnv, PartialEnforcement, RootError, Selected};
 use sandgate_policy::{Confinement, Grant};
 use sandgate_protocol::{
@@ -40,6 +42,12 @@ impl SandboxManager {
     /// What this machine can enforce. It is tried once.
     pub fn status(&self) -> Enforcement {
         self.status.get_or_init(status).clone()
+    }
+
+    /// What really holds a command that had namespaces of its own, or not, and a supervisor, or not.
+    #[cfg(target_os = "linux")]
+    pub fn enforced(&self, namespaces: bool, supervised: bool) -> Enforcement {
+        crate::linux::enforced(namespaces, supervised)
     }
 
     /// Turns a grant into something that can be spawned, confined as the grant says.

@@ -82,7 +82,7 @@ impl Cage {
 
     /// The descriptors that the inside needs.
     pub fn descriptors(&self) -> impl Iterator<Item = RawFd> {
-        self.places.iter().map(|place| place.as_raw_fd())
+        self.places.iter().map(rustix::fd::AsRawFd::as_raw_fd)
     }
 }
 

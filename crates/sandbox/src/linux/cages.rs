@@ -1,6 +1,7 @@
 //! The cages of a session: each is built once and used by every command that it fits.
 
 use super::Cage;
+use crate::nested::SANDBOX;
 use crate::{ExecEnv, Layout, SandboxTransformError};
 use sandgate_policy::Extras;
 use sandgate_protocol::{ExecParams, NetworkAccess, SandboxPolicy};
@@ -9,8 +10,8 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Tells a command what confines it.
-const SANDBOX: (&str, &str) = ("CODEX_SANDBOX", "linux");
+/// What a command is told that confines it.
+const NAME: &str = "linux";
 
 /// The variables that say where else something is writable, or protected.
 const VARIABLES: [&str; 3] = ["TMPDIR", "CODEX_HOME", "HOME"];
@@ -58,8 +59,7 @@ impl Cages {
             variables: VARIABLES.map(|name| params.env.get(OsStr::new(name)).cloned()),
         };
         let cage = self.cage(terms, &params.env)?;
-        let (name, value) = SANDBOX;
-        params.env.insert(name.into(), value.into());
+        params.env.insert(SANDBOX.into(), NAME.into());
         Ok(ExecEnv::caged(params, cage))
     }
 

@@ -21,7 +21,7 @@ pub(crate) use cages::Cages;
 pub use enter::{Mode, Namespaces, Stuck};
 pub use inside::{Inside, JobRules};
 pub use reserve::{Leftovers, Reservations};
-pub(crate) use status::status;
+pub(crate) use status::{enforced, status};
 
 use std::path::PathBuf;
 

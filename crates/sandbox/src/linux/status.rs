@@ -14,7 +14,11 @@ const LANDLOCK: [(u32, &str); 5] = [
 
 /// Tries it.
 pub(crate) fn status() -> Enforcement {
-    let namespaces = sys::may_make_namespaces();
+    enforced(sys::may_make_namespaces(), sys::may_supervise())
+}
+
+/// What holds a command that has namespaces of its own, or not, and a supervisor, or not.
+pub(crate) fn enforced(namespaces: bool, supervisor: bool) -> Enforcement {
     let landlock_abi = sys::landlock_version().cast_unsigned();
     let seccomp = sys::has_filters();
     let mut missing = Vec::new();
@@ -34,7 +38,14 @@ pub(crate) fn status() -> Enforcement {
     if !seccomp {
         missing.push("this kernel has no filters for system calls".to_owned());
     }
+    if seccomp && !supervisor {
+        missing.push(
+            "nobody can be asked about single calls here, so unix sockets are closed and what is \
+             refused is not recorded: another supervisor is at work already, or the kernel has none"
+                .to_owned(),
+        );
+    }
     let enforceable = seccomp && (namespaces || landlock_abi > 0);
     let sandbox = if enforceable { SandboxType::LinuxSeccomp } else { SandboxType::None };
-    Enforcement { sandbox, namespaces, landlock_abi, seccomp, supervisor: false, missing }
+    Enforcement { sandbox, namespaces, landlock_abi, seccomp, supervisor, missing }
 }

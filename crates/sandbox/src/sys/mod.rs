@@ -56,13 +56,30 @@ pub(crate) fn may_administer() -> bool {
 pub(crate) fn may_make_namespaces() -> bool {
     let flags =
         UnshareFlags::NEWNS | UnshareFlags::NEWIPC | UnshareFlags::NEWNET | UnshareFlags::NEWPID;
-    // SAFETY: the child makes two kernel calls and exits.
+    in_a_child(|| {
+        (may_administer() && unshare(flags).is_ok())
+            || unshare(flags | UnshareFlags::NEWUSER).is_ok()
+    })
+}
+
+/// Whether a process can be supervised by this one. A child tries it.
+pub(crate) fn may_supervise() -> bool {
+    let allow = libc::SECCOMP_RET_ALLOW;
+    let code = u16::try_from(libc::BPF_RET | libc::BPF_K).unwrap_or(0);
+    let everything = [libc::sock_filter { code, jt: 0, jf: 0, k: allow }];
+    in_a_child(|| {
+        rustix::thread::set_no_new_privs(true).is_ok() && install_listener(&everything).is_ok()
+    })
+}
+
+/// Tries something in a process of its own. It may make kernel calls only.
+fn in_a_child(works: impl FnOnce() -> bool) -> bool {
+    // SAFETY: the child makes a few kernel calls and exits.
     let child = unsafe { libc::fork() };
     if child == 0 {
-        let made = (may_administer() && unshare(flags).is_ok())
-            || unshare(flags | UnshareFlags::NEWUSER).is_ok();
+        let failed = !works();
         // SAFETY: `_exit` runs nothing and does not return.
-        unsafe { libc::_exit(libc::c_int::from(!made)) };
+        unsafe { libc::_exit(libc::c_int::from(failed)) };
     }
     let Some(child) = rustix::process::Pid::from_raw(child) else { return false };
     let none = rustix::process::WaitOptions::empty();

@@ -166,7 +166,7 @@ fn watch_over(
     if front == Front::Host {
         // A warden needs these only; above all it must not hold the socket that tells the nursery of
         // the host's end.
-        let listening = listener.as_ref().map_or(-1, |fd| fd.as_raw_fd());
+        let listening = listener.as_ref().map_or(-1, rustix::fd::AsRawFd::as_raw_fd);
         let mut keep: [RawFd; 3] = [control.as_raw_fd(), child_signals.as_raw_fd(), listening];
         keep.sort_unstable();
         let keep = if listening < 0 { keep.get(1..) } else { keep.get(..) };
