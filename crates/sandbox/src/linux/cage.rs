@@ -6,7 +6,7 @@ use super::landlock::{On, Places, Rules};
 use super::seccomp::{self, Beneath};
 use crate::Layout;
 use crate::sys::Kept;
-use rustix::fd::{AsRawFd as _, RawFd};
+use rustix::fd::RawFd;
 use sandgate_protocol::NetworkAccess;
 use std::collections::BTreeMap;
 use std::ffi::CString;
