@@ -263,14 +263,16 @@ fn what_cannot_be_looked_into_is_read_only() {
 fn a_root_that_is_too_large_is_named() {
     let (_directory, root) = home();
     let scratch = root.join("scratch");
-    let count = walk::Limits::SCRATCH.directories;
-    for number in 1..count {
-        fs::create_dir_all(scratch.join(number.to_string())).unwrap();
+    let enough = walk::Limits::SCRATCH.directories / 2 - 1;
+    for number in 0..enough {
+        fs::create_dir_all(scratch.join(number.to_string()).join("in it")).unwrap();
     }
     let variables = env(&[("TMPDIR", &scratch)]);
     let of = || plain(&policy(vec![]), &root.join("ws"), &variables).unwrap();
     assert!(of().is_complete());
-    fs::create_dir(scratch.join("one too many")).unwrap();
+    for number in enough..2 * enough + 3 {
+        fs::create_dir_all(scratch.join(number.to_string()).join("in it")).unwrap();
+    }
     let layout = of();
     assert!(!layout.is_complete());
     assert_eq!(layout.unfinished(), [scratch]);

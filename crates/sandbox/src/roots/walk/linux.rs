@@ -1,16 +1,27 @@
 //! The walk by descriptors and whole blocks of directory entries. Nothing is allocated for an entry,
 //! and a directory costs its name.
+//!
+//! Most directories hold no others. Where the file system counts the directories in a directory, such
+//! a leaf is not read: it is asked for the protected names only, which costs half as much.
 
 use super::{Limits, Walked};
-use crate::roots::protected::is_protected_bytes;
+use crate::roots::protected::{PROTECTED, is_protected_bytes};
 use rustix::fd::{AsFd as _, OwnedFd};
-use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, RawDir, openat, statat};
+use rustix::fs::{AtFlags, CWD, FileType, FsWord, Mode, OFlags, RawDir, Stat};
+use rustix::fs::{fstat, fstatfs, openat, statat};
 use rustix::io::Errno;
 use std::collections::BTreeSet;
-use std::ffi::OsStr;
+use std::ffi::{CStr, OsStr};
 use std::ops::Range;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
+
+/// File systems that count: a directory has a link to itself, one from above, and one from each
+/// directory in it. In this order: ext2 to ext4, XFS, tmpfs.
+const COUNTING: [FsWord; 3] = [0xef53, 0x5846_5342, 0x0102_1994];
+
+/// How many leaves are asked for each directory that may be looked into; more count as such.
+const LEAVES: usize = 10;
 
 /// Room for a block of entries: more than one full of the longest names.
 const BLOCK: usize = 32 * 1024;
@@ -21,14 +32,18 @@ pub(in crate::roots) fn walk(root: &Path, limits: Limits, elsewhere: &BTreeSet<P
     let Ok(descriptor) = openat(CWD, root, flags, Mode::empty()) else {
         return Walked::default();
     };
+    let counts = fstatfs(&descriptor).is_ok_and(|found| COUNTING.contains(&found.f_type));
     let inside = elsewhere.iter().filter_map(|path| path.strip_prefix(root).ok());
     let mut walker = Walker {
         root,
+        counting: fstat(&descriptor).ok().filter(|_| counts),
         descriptor,
         limits,
         elsewhere: inside.filter(|path| !path.as_os_str().is_empty()).collect(),
         tree: Tree::default(),
         looked_at: 0,
+        leaves: 0,
+        asked: Vec::new(),
         walked: Walked { complete: true, ..Walked::default() },
     };
     walker.run();
@@ -44,7 +59,19 @@ struct Walker<'a> {
     tree: Tree,
     /// How many entries have been looked at.
     looked_at: usize,
+    /// The root, if its file system counts the directories in a directory.
+    counting: Option<Stat>,
+    /// How many leaves have been asked.
+    leaves: usize,
+    /// Room for a path that is asked for.
+    asked: Vec<u8>,
     walked: Walked,
+}
+
+/// Whether a directory on a file system that counts holds no other.
+fn is_leaf(found: &Stat) -> bool {
+    // The type of the count is not the same on every machine.
+    matches!(found.st_nlink, 2)
 }
 
 /// A limit was reached.
@@ -119,11 +146,46 @@ impl Walker<'_> {
                     .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode).is_dir()),
                 kind => kind.is_dir(),
             };
-            if is_directory && level < self.limits.depth && self.has_room() {
+            if !is_directory || level >= self.limits.depth {
+                continue;
+            }
+            if !self.ask_leaf(&directory, path, name) && self.has_room() {
                 self.tree.add(at, level + 1, bytes);
             }
         }
         Ok(())
+    }
+
+    /// Asks a directory for the protected names, if it holds no other directory. Otherwise, or if it
+    /// does not answer, it has to be looked into.
+    fn ask_leaf(&mut self, directory: &OwnedFd, path: &[u8], name: &CStr) -> bool {
+        let Some(root) = &self.counting else { return false };
+        if self.leaves == self.limits.directories.saturating_mul(LEAVES) {
+            return false;
+        }
+        let look = |path: &[u8]| statat(directory, path, AtFlags::SYMLINK_NOFOLLOW);
+        match look(name.to_bytes()) {
+            Ok(found) if found.st_dev == root.st_dev && is_leaf(&found) => {}
+            _ => return false,
+        }
+        self.leaves += 1;
+        let mut found = [false; PROTECTED.len()];
+        for (found, protected) in found.iter_mut().zip(PROTECTED) {
+            self.asked.clear();
+            self.asked.extend_from_slice(name.to_bytes());
+            self.asked.push(b'/');
+            self.asked.extend_from_slice(protected.as_bytes());
+            match look(&self.asked) {
+                Ok(_) => *found = true,
+                Err(Errno::NOENT) => {}
+                Err(_) => return false,
+            }
+        }
+        for (_, protected) in found.into_iter().zip(PROTECTED).filter(|(found, _)| *found) {
+            let leaf = self.absolute(path).join(OsStr::from_bytes(name.to_bytes()));
+            self.walked.protected.push(leaf.join(protected));
+        }
+        true
     }
 
     /// Whether one more directory is worth keeping: one past the limit is, which shows that there are

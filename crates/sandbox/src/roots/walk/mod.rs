@@ -22,9 +22,9 @@ use std::path::PathBuf;
 pub(super) struct Limits {
     /// How many levels of directories beneath the root are looked into.
     pub(super) depth: usize,
-    /// How many directories are looked into.
+    /// How many directories are looked into. Those that hold no others need not count.
     pub(super) directories: usize,
-    /// How many entries of directories are looked at.
+    /// How many entries of those directories are looked at.
     pub(super) entries: usize,
 }
 
@@ -127,6 +127,37 @@ mod tests {
             assert_eq!(of(Limits { entries: 3, ..Limits::ROOT }), (Vec::new(), false));
             assert!(!of(Limits { entries: 9, ..Limits::ROOT }).1);
             assert!(of(Limits { entries: 10, ..Limits::ROOT }).1);
+        }
+    }
+
+    #[test]
+    fn directories_without_others_are_searched_too() {
+        let (_home, root) = tree(&["a/leaf", "a/empty", "b", "deep/er/leaf"]);
+        for path in ["a/leaf/.git", "b/.codex", "deep/er/leaf/.agents", "deep/er/leaf/.git"] {
+            fs::write(root.join(path), "").unwrap();
+        }
+        std::os::unix::fs::symlink("nowhere", root.join("b/.agents")).unwrap();
+        let all =
+            ["a/leaf/.git", "b/.agents", "b/.codex", "deep/er/leaf/.agents", "deep/er/leaf/.git"];
+        for walk in BOTH {
+            assert_eq!(found(walk, &root, Limits::ROOT), (all.map(str::to_owned).to_vec(), true));
+            let (near, _) = found(walk, &root, Limits { depth: 1, ..Limits::ROOT });
+            assert_eq!(near, ["b/.agents", "b/.codex"]);
+        }
+    }
+
+    #[test]
+    fn so_many_directories_without_others_are_not_all_searched() {
+        let (_home, root) = tree(&[]);
+        for number in 0..30 {
+            fs::create_dir(root.join(number.to_string())).unwrap();
+            fs::write(root.join(number.to_string()).join(".git"), "").unwrap();
+        }
+        for walk in BOTH {
+            let (names, complete) = found(walk, &root, Limits { directories: 2, ..Limits::ROOT });
+            assert!(!complete && names.len() < 30, "{}", names.len());
+            let (names, complete) = found(walk, &root, Limits { directories: 31, ..Limits::ROOT });
+            assert!(complete && names.len() == 30, "{}", names.len());
         }
     }
 
