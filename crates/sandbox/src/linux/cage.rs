@@ -85,8 +85,8 @@ impl Cage {
                 everything: landlock::everything(),
             },
             filters: Filters {
-                namespaces: seccomp::compile(Beneath::Namespaces, network)?,
-                alone: seccomp::compile(Beneath::LandlockOnly, network)?,
+                namespaces: seccomp::compile(Beneath::Namespaces, network)?.alone,
+                alone: seccomp::compile(Beneath::LandlockOnly, network)?.alone,
             },
         })
     }

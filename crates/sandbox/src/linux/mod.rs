@@ -12,6 +12,7 @@ mod network;
 mod reserve;
 mod seccomp;
 mod status;
+pub mod supervisor;
 
 pub use cage::Cage;
 pub use enter::{Mode, Stuck};

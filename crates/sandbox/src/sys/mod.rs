@@ -4,6 +4,10 @@
 
 #![allow(unsafe_code, reason = "this module is where the crate talks to the kernel")]
 
+pub(crate) mod notify;
+#[cfg(test)]
+pub(crate) mod probe;
+
 use rustix::fd::{AsFd, AsRawFd as _, BorrowedFd};
 use rustix::io::Errno;
 use rustix::thread::{CapabilitySet, CapabilitySets, UnshareFlags};
