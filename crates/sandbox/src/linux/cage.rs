@@ -62,8 +62,8 @@ impl Cage {
             |on| Rules::plan(roots, network, on, &mut places).map_err(CageError::Landlock);
         let namespaces = (rules(On::Namespaces)?, seccomp::compile(Beneath::Namespaces, network)?);
         let alone = (rules(On::Host)?, seccomp::compile(Beneath::LandlockOnly, network)?);
-        let inside = Inside::new(uid.is_root(), network, namespaces, alone)
-            .map_err(|_| CageError::Filter("the filters are too long".to_owned()))?;
+        let inside = Inside::new(uid.is_root(), network, namespaces, alone, layout)
+            .map_err(|_| CageError::TooMuch)?;
         Ok(Self {
             steps: steps(layout)?,
             absent: layout.absent.iter().map(|path| split(path)).collect::<Result<_, _>>()?,

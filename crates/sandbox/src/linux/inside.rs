@@ -4,12 +4,17 @@
 use super::enter::{Mode, Stuck, protect};
 use super::landlock::{On, Rules};
 use super::seccomp::Programs;
-use crate::sys;
+use super::supervisor::Scope;
+use crate::{Layout, sys};
 use rustix::fd::{AsFd as _, OwnedFd};
 use rustix::io::Errno;
 use rustix::mount::{MountFlags, mount};
 use sandgate_protocol::NetworkAccess;
 use seccompiler::BpfProgram;
+use std::ffi::CStr;
+use std::net::IpAddr;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
 
 /// The most instructions that all filters of a cage have together.
 const MAX_CODE: usize = 8 * 1024;
@@ -25,6 +30,9 @@ pub struct Inside {
     namespaces: Means,
     alone: Means,
     code: Code,
+    roots: Paths,
+    sockets: Paths,
+    nameservers: [Option<IpAddr>; 3],
 }
 
 /// Rules and filters for one of the modes.
@@ -67,6 +75,7 @@ impl Inside {
         network: NetworkAccess,
         namespaces: (Rules, Programs),
         alone: (Rules, Programs),
+        layout: &Layout,
     ) -> Result<Box<Self>, TooLarge> {
         let nothing = libc::sock_filter { code: 0, jt: 0, jf: 0, k: 0 };
         let mut code = Code { words: [nothing; MAX_CODE], used: 0 };
@@ -79,7 +88,19 @@ impl Inside {
             })
         };
         let (namespaces, alone) = (means(namespaces)?, means(alone)?);
-        Ok(Box::new(Self { is_root, network, namespaces, alone, code }))
+        let roots = Paths::new(layout.writable_roots().iter().map(|root| root.path.as_path()))?;
+        let sockets = Paths::new(layout.sockets().iter().map(PathBuf::as_path))?;
+        let nameservers = nameservers();
+        Ok(Box::new(Self {
+            is_root,
+            network,
+            namespaces,
+            alone,
+            code,
+            roots,
+            sockets,
+            nameservers,
+        }))
     }
 
     fn means(&self, mode: Mode) -> &Means {
@@ -134,21 +155,108 @@ impl Inside {
     /// # Errors
     /// When the kernel refuses: the command must then not run.
     pub fn confine(&self, rules: &JobRules) -> Result<Option<OwnedFd>, Stuck> {
-        sys::drop_capabilities().map_err(Stuck::at("give up capabilities"))?;
-        rustix::thread::set_no_new_privs(true).map_err(Stuck::at("refuse new rights"))?;
-        if let Some(files) = &rules.files {
-            sys::landlock_restrict(files.as_fd()).map_err(Stuck::at("restrict files"))?;
-        }
+        self.restrict(rules)?;
         let means = self.means(rules.mode);
         // A process that is supervised already cannot have a second supervisor.
-        let listener = sys::install_listener(self.code.program(means.notify)).ok();
-        let programs = if listener.is_some() { &means.supervised } else { &means.unsupervised };
+        match sys::install_listener(self.code.program(means.notify)) {
+            Ok(listener) => self.install(&means.supervised).map(|()| Some(listener)),
+            Err(_) => self.install(&means.unsupervised).map(|()| None),
+        }
+    }
+
+    /// The same where nobody is to be asked.
+    #[cfg(test)]
+    pub(super) fn confine_unsupervised(&self, rules: &JobRules) -> Result<(), Stuck> {
+        self.restrict(rules)?;
+        self.install(&self.means(rules.mode).unsupervised)
+    }
+
+    fn restrict(&self, rules: &JobRules) -> Result<(), Stuck> {
+        sys::drop_capabilities().map_err(Stuck::at("give up capabilities"))?;
+        rustix::thread::set_no_new_privs(true).map_err(Stuck::at("refuse new rights"))?;
+        match &rules.files {
+            Some(files) => {
+                sys::landlock_restrict(files.as_fd()).map_err(Stuck::at("restrict files"))
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn install(&self, programs: &[Span]) -> Result<(), Stuck> {
         for program in programs.iter().filter(|program| program.len > 0) {
             sys::install_filter(self.code.program(*program))
                 .map_err(Stuck::at("install the filter"))?;
         }
-        Ok(listener)
+        Ok(())
     }
+
+    /// What the supervisor of a job is told about its cage. The names are put into `names`.
+    pub fn scope<'a>(&'a self, mode: Mode, names: &'a mut ScopeNames<'a>) -> Scope<'a> {
+        let network = self.network;
+        let roots = self.roots.list(&mut names.roots);
+        let sockets = self.sockets.list(&mut names.sockets);
+        Scope { mode, network, roots, sockets, nameservers: self.nameservers }
+    }
+}
+
+/// Room for the names of a [`Scope`].
+pub struct ScopeNames<'a> {
+    roots: [&'a CStr; MAX_PATHS],
+    sockets: [&'a CStr; MAX_PATHS],
+}
+
+impl Default for ScopeNames<'_> {
+    fn default() -> Self {
+        Self { roots: [c""; MAX_PATHS], sockets: [c""; MAX_PATHS] }
+    }
+}
+
+/// The most paths of a kind, and the most bytes that they have together.
+const MAX_PATHS: usize = 96;
+const MAX_PATH_BYTES: usize = 32 * 1024;
+
+/// Some paths, each ended by a NUL.
+#[derive(Debug, Clone, Copy)]
+struct Paths {
+    bytes: [u8; MAX_PATH_BYTES],
+    count: usize,
+}
+
+impl Paths {
+    fn new<'a>(paths: impl IntoIterator<Item = &'a Path>) -> Result<Self, TooLarge> {
+        let mut all = Self { bytes: [0; MAX_PATH_BYTES], count: 0 };
+        let mut used = 0;
+        for path in paths {
+            let path = path.as_os_str().as_bytes();
+            let room = all.bytes.get_mut(used..used + path.len() + 1).ok_or(TooLarge)?;
+            let (text, _end) = room.split_at_mut(path.len());
+            text.copy_from_slice(path);
+            used += path.len() + 1;
+            all.count += 1;
+        }
+        if all.count > MAX_PATHS { Err(TooLarge) } else { Ok(all) }
+    }
+
+    fn list<'a>(&'a self, into: &'a mut [&'a CStr; MAX_PATHS]) -> &'a [&'a CStr] {
+        let mut rest = &self.bytes[..];
+        for slot in into.iter_mut().take(self.count) {
+            let Ok(path) = CStr::from_bytes_until_nul(rest) else { break };
+            rest = rest.get(path.to_bytes_with_nul().len()..).unwrap_or_default();
+            *slot = path;
+        }
+        into.get(..self.count).unwrap_or_default()
+    }
+}
+
+/// The name servers that this machine asks.
+fn nameservers() -> [Option<IpAddr>; 3] {
+    let mut servers = [None; 3];
+    let text = std::fs::read_to_string("/etc/resolv.conf").unwrap_or_default();
+    let named = text.lines().filter_map(|line| line.strip_prefix("nameserver"));
+    for (slot, server) in servers.iter_mut().zip(named) {
+        *slot = server.trim().parse().ok();
+    }
+    servers
 }
 
 impl Code {

@@ -14,14 +14,16 @@ mod network;
 mod reserve;
 mod seccomp;
 mod status;
+pub mod supervisor;
 
 pub use crate::sys::Kept;
 pub use cage::Cage;
 pub(crate) use cages::Cages;
 pub use enter::{Mode, Namespaces, Stuck};
-pub use inside::{Inside, JobRules};
+pub use inside::{Inside, JobRules, ScopeNames};
 pub use reserve::{Leftovers, Reservations};
 pub(crate) use status::{enforced, status};
+pub use supervisor::syscall_name;
 
 use std::path::PathBuf;
 
@@ -34,6 +36,9 @@ pub enum CageError {
     /// The kernel's file access rules could not be made.
     #[error("cannot make the rules for files (Landlock): {0}")]
     Landlock(String),
+    /// There are too many roots, or their names are too long.
+    #[error("too many writable roots and sockets, or their names are too long together")]
+    TooMuch,
     /// There is no memory for it.
     #[error("cannot keep the rules of the sandbox in memory: {0}")]
     Memory(std::io::Error),
@@ -46,9 +51,4 @@ impl CageError {
     fn filter(error: impl std::fmt::Display) -> Self {
         Self::Filter(error.to_string())
     }
-}
-
-/// Temporary.
-pub fn syscall_name(_number: i32) -> &'static str {
-    ""
 }

@@ -1,10 +1,12 @@
-//! The system calls that a confined command may not make, as a table, and its compilation.
+//! The system calls that a confined command may not make, as tables, and their compilation.
 //!
-//! The filter refuses what no layer beneath it sees: kernel interfaces that a command of a coding
+//! The filters refuse what no layer beneath them sees: kernel interfaces that a command of a coding
 //! agent never needs, namespaces and mounts, socket families, and keystrokes pushed into a terminal.
-//! Files are the business of mounts and Landlock.
+//! Files are the business of mounts and Landlock; where there is a supervisor, it is asked about
+//! changes to them and about addresses too, so that it can tell what was refused.
 
 use super::CageError;
+use super::supervisor::calls::{FILE_CALLS, opens_to_write};
 use sandgate_protocol::NetworkAccess;
 use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen as Len, SeccompCmpOp as Op, SeccompCondition,
@@ -12,115 +14,162 @@ use seccompiler::{
 };
 use std::collections::BTreeMap;
 
-/// Refused whatever their arguments, with the reason for a reviewer.
-const REFUSED: &[(&[libc::c_long], &str)] = &[
-    (
-        &[
-            libc::SYS_mount,
-            libc::SYS_umount2,
-            libc::SYS_pivot_root,
-            libc::SYS_chroot,
-            libc::SYS_open_tree,
-            libc::SYS_move_mount,
-            libc::SYS_fsopen,
-            libc::SYS_fsconfig,
-            libc::SYS_fsmount,
-            libc::SYS_fspick,
-            libc::SYS_mount_setattr,
-        ],
-        "could uncover what a mount covers",
-    ),
-    (&[libc::SYS_unshare, libc::SYS_setns], "a namespace of its own has all capabilities in it"),
-    (
-        &[libc::SYS_io_uring_setup, libc::SYS_io_uring_enter, libc::SYS_io_uring_register],
-        "does system calls that no filter sees",
-    ),
-    (
-        &[libc::SYS_keyctl, libc::SYS_add_key, libc::SYS_request_key],
-        "keyrings belong to the user, not to the cage",
-    ),
-    (
-        &[libc::SYS_bpf, libc::SYS_perf_event_open, libc::SYS_userfaultfd, libc::SYS_fanotify_init],
-        "kernel surface that exploits like best",
-    ),
-    (&[libc::SYS_open_by_handle_at], "opens files past every directory's permission"),
-    (
-        &[
-            libc::SYS_init_module,
-            libc::SYS_finit_module,
-            libc::SYS_delete_module,
-            libc::SYS_kexec_load,
-            libc::SYS_reboot,
-            libc::SYS_swapon,
-            libc::SYS_swapoff,
-            libc::SYS_acct,
-            libc::SYS_quotactl,
-            libc::SYS_settimeofday,
-            libc::SYS_clock_settime,
-            libc::SYS_clock_adjtime,
-            libc::SYS_adjtimex,
-            libc::SYS_syslog,
-            libc::SYS_sethostname,
-            libc::SYS_setdomainname,
-            libc::SYS_vhangup,
-            libc::SYS_lookup_dcookie,
-            libc::SYS_nfsservctl,
-        ],
-        "runs the machine",
-    ),
-];
+/// A system call: its number, and the constant that names it.
+pub(super) type Call = (libc::c_long, &'static str);
 
-/// The same for calls that only this architecture has.
-#[cfg(target_arch = "x86_64")]
-const REFUSED_HERE: &[libc::c_long] = &[
-    libc::SYS_iopl,
-    libc::SYS_ioperm,
-    libc::SYS_modify_ldt,
-    libc::SYS_kexec_file_load,
-    libc::SYS_uselib,
-    libc::SYS_sysfs,
+/// System calls by the constants that name them.
+macro_rules! calls {
+    ($($constant:ident),* $(,)?) => {
+        &[$((libc::$constant, stringify!($constant))),*]
+    };
+}
+
+/// The filters of a cage, ready to be installed.
+#[derive(Debug)]
+pub(super) struct Programs {
+    /// What is refused without a word, beside [`Programs::notify`].
+    pub(super) supervised: Vec<BpfProgram>,
+    /// What the supervisor is asked about. To be installed last, with a listener.
+    pub(super) notify: BpfProgram,
+    /// What is refused where there is no supervisor.
+    pub(super) alone: Vec<BpfProgram>,
+}
+
+/// Whether an attempt is worth telling.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Told {
+    /// It says something about the command.
+    Yes,
+    /// Programs try it as a matter of routine and go on without it.
+    No,
+}
+
+/// Calls that are refused whatever their arguments, with the reason for a reviewer.
+struct Refused {
+    calls: &'static [Call],
+    told: Told,
+    #[expect(dead_code, reason = "it is for whoever reads the table")]
+    why: &'static str,
+}
+
+const REFUSED: &[Refused] = &[
+    Refused {
+        calls: calls![
+            SYS_mount,
+            SYS_umount2,
+            SYS_pivot_root,
+            SYS_chroot,
+            SYS_open_tree,
+            SYS_move_mount,
+            SYS_fsopen,
+            SYS_fsconfig,
+            SYS_fsmount,
+            SYS_fspick,
+            SYS_mount_setattr,
+        ],
+        told: Told::Yes,
+        why: "could uncover what a mount covers",
+    },
+    Refused {
+        calls: calls![SYS_unshare, SYS_setns],
+        told: Told::Yes,
+        why: "a namespace of its own has all capabilities in it",
+    },
+    Refused {
+        calls: calls![SYS_io_uring_setup, SYS_io_uring_enter, SYS_io_uring_register],
+        // Every start of node does, and uses threads instead.
+        told: Told::No,
+        why: "does system calls that no filter sees",
+    },
+    Refused {
+        calls: calls![SYS_keyctl, SYS_add_key, SYS_request_key],
+        told: Told::Yes,
+        why: "keyrings belong to the user, not to the cage",
+    },
+    Refused {
+        calls: calls![SYS_bpf, SYS_perf_event_open, SYS_userfaultfd, SYS_fanotify_init],
+        told: Told::Yes,
+        why: "kernel surface that exploits like best",
+    },
+    Refused {
+        calls: calls![SYS_open_by_handle_at],
+        told: Told::Yes,
+        why: "opens files past every directory's permission",
+    },
+    Refused {
+        calls: calls![
+            SYS_init_module,
+            SYS_finit_module,
+            SYS_delete_module,
+            SYS_kexec_load,
+            SYS_kexec_file_load,
+            SYS_reboot,
+            SYS_swapon,
+            SYS_swapoff,
+            SYS_acct,
+            SYS_quotactl,
+            SYS_settimeofday,
+            SYS_clock_settime,
+            SYS_clock_adjtime,
+            SYS_adjtimex,
+            SYS_syslog,
+            SYS_sethostname,
+            SYS_setdomainname,
+            SYS_vhangup,
+            SYS_lookup_dcookie,
+            SYS_nfsservctl,
+        ],
+        told: Told::Yes,
+        why: "runs the machine",
+    },
+    #[cfg(target_arch = "x86_64")]
+    Refused {
+        calls: calls![SYS_iopl, SYS_ioperm, SYS_modify_ldt, SYS_uselib, SYS_sysfs],
+        told: Told::Yes,
+        why: "only old programs of this architecture had a use for them",
+    },
 ];
-#[cfg(not(target_arch = "x86_64"))]
-const REFUSED_HERE: &[libc::c_long] = &[libc::SYS_kexec_file_load];
 
 /// Reach other processes' memory. In a PID namespace there are only the cage's own.
-const DEBUGGING: &[libc::c_long] = &[
-    libc::SYS_ptrace,
-    libc::SYS_process_vm_readv,
-    libc::SYS_process_vm_writev,
-    libc::SYS_pidfd_getfd,
-    libc::SYS_kcmp,
-];
+const DEBUGGING: &[Call] =
+    calls![SYS_ptrace, SYS_process_vm_readv, SYS_process_vm_writev, SYS_pidfd_getfd, SYS_kcmp,];
 
 /// Reach what other processes of the user share, or change what no rule on files covers. In
 /// namespaces the first are the cage's own, and the second end at read-only mounts.
-const SHARED: &[libc::c_long] = &[
-    libc::SYS_shmget,
-    libc::SYS_shmat,
-    libc::SYS_shmctl,
-    libc::SYS_msgget,
-    libc::SYS_msgsnd,
-    libc::SYS_msgrcv,
-    libc::SYS_msgctl,
-    libc::SYS_semget,
-    libc::SYS_semop,
-    libc::SYS_semtimedop,
-    libc::SYS_semctl,
-    libc::SYS_mq_open,
-    libc::SYS_mq_unlink,
-    libc::SYS_setxattr,
-    libc::SYS_lsetxattr,
-    libc::SYS_fsetxattr,
-    libc::SYS_removexattr,
-    libc::SYS_lremovexattr,
-    libc::SYS_fremovexattr,
-    SYS_SETXATTRAT,
-    SYS_REMOVEXATTRAT,
+const SHARED: &[Call] = calls![
+    SYS_shmget,
+    SYS_shmat,
+    SYS_shmctl,
+    SYS_msgget,
+    SYS_msgsnd,
+    SYS_msgrcv,
+    SYS_msgctl,
+    SYS_semget,
+    SYS_semop,
+    SYS_semtimedop,
+    SYS_semctl,
+    SYS_mq_open,
+    SYS_mq_unlink,
+    SYS_setxattr,
+    SYS_lsetxattr,
+    SYS_fsetxattr,
+    SYS_removexattr,
+    SYS_lremovexattr,
+    SYS_fremovexattr,
 ];
 
-/// Newer than the C library's list; the numbers are the same on every architecture.
-const SYS_SETXATTRAT: libc::c_long = 463;
-const SYS_REMOVEXATTRAT: libc::c_long = 466;
+/// The same; newer than the C library's list. The numbers are the same on every architecture.
+const SHARED_NEW: &[Call] =
+    &[(SYS_SETXATTRAT, "SYS_setxattrat"), (SYS_REMOVEXATTRAT, "SYS_removexattrat")];
+pub(super) const SYS_SETXATTRAT: libc::c_long = 463;
+pub(super) const SYS_REMOVEXATTRAT: libc::c_long = 466;
+
+/// Calls that some arguments of are refused.
+const PARTLY_REFUSED: &[Call] =
+    calls![SYS_clone, SYS_ioctl, SYS_socket, SYS_socketpair, SYS_prlimit64];
+
+/// Calls that name an address.
+const ADDRESSES: &[Call] = calls![SYS_connect, SYS_bind, SYS_sendto, SYS_sendmsg, SYS_sendmmsg];
 
 /// Makes a namespace: every bit of `clone`'s flags that does.
 const NAMESPACE_FLAGS: u64 = (libc::CLONE_NEWNS
@@ -132,8 +181,8 @@ const NAMESPACE_FLAGS: u64 = (libc::CLONE_NEWNS
     | libc::CLONE_NEWNET) as u64;
 
 /// Pushes keystrokes into a terminal, where whoever uses it next runs them.
-const TIOCSTI: u64 = 0x5412;
-const TIOCLINUX: u64 = 0x541C;
+pub(super) const TIOCSTI: u64 = 0x5412;
+pub(super) const TIOCLINUX: u64 = 0x541C;
 
 /// Which layers the filter stands on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -144,45 +193,86 @@ pub(super) enum Beneath {
     LandlockOnly,
 }
 
-/// The compiled filters.
-#[derive(Debug)]
-pub(super) struct Programs {
-    pub(super) supervised: Vec<BpfProgram>,
-    pub(super) notify: BpfProgram,
-    pub(super) alone: Vec<BpfProgram>,
+/// Whether a call is refused altogether where Landlock is alone.
+pub(super) fn is_refused_alone(number: libc::c_long) -> bool {
+    [DEBUGGING, SHARED, SHARED_NEW].into_iter().flatten().any(|(call, _)| *call == number)
 }
 
-/// Compiles the filters, to be installed in this order: the second refuses what the first cannot say.
+/// The name of a system call that the supervisor is asked about.
+pub(super) fn name_of(number: libc::c_long) -> &'static str {
+    let refused = REFUSED.iter().flat_map(|refused| refused.calls);
+    let others = [DEBUGGING, SHARED, SHARED_NEW, PARTLY_REFUSED, ADDRESSES].into_iter().flatten();
+    let files = FILE_CALLS.iter().map(|(call, _)| call);
+    let found = files.chain(refused).chain(others).find(|(known, _)| *known == number);
+    found.map_or("unknown", |(_, constant)| constant.strip_prefix("SYS_").unwrap_or(constant))
+}
+
+/// Compiles the filters.
 pub(super) fn compile(beneath: Beneath, network: NetworkAccess) -> Result<Programs, CageError> {
-    let refused = filter(refused(beneath, network), libc::EPERM)?;
-    // The C library falls back to `clone`, whose flags a filter can see; those of `clone3` are in
-    // memory.
-    let unknown = filter(BTreeMap::from([(libc::SYS_clone3, Vec::new())]), libc::ENOSYS)?;
-    let mut programs = vec![refused, unknown];
-    if cfg!(target_arch = "x86_64") {
-        programs.push(no_x32());
-    }
-    Ok(Programs { supervised: programs.clone(), notify: Vec::new(), alone: programs })
+    let mut alone = refused(beneath, |_| true);
+    alone.insert(libc::SYS_socket, sockets(beneath, network, &[]));
+    // The supervisor looks at the addresses that sockets of this family are connected to. It does
+    // not at those that datagrams are sent to, and every program that writes to the system's log
+    // makes such a socket.
+    let mut silent = refused(beneath, |told| told == Told::No);
+    silent.insert(libc::SYS_socket, loose_unix_sockets());
+    let mut told = refused(beneath, |told| told == Told::Yes);
+    told.insert(libc::SYS_socket, sockets(beneath, network, &[libc::AF_UNIX]));
+    ask_about_files(&mut told);
+    ask_about_addresses(&mut told, beneath, network);
+    let refuse = SeccompAction::Errno(libc::EPERM.cast_unsigned());
+    let with_the_rest = |program| -> Result<_, CageError> {
+        let mut programs = vec![program, no_clone3()?];
+        if cfg!(target_arch = "x86_64") {
+            programs.push(no_x32());
+        }
+        Ok(programs)
+    };
+    Ok(Programs {
+        supervised: with_the_rest(filter(silent, refuse.clone())?)?,
+        notify: notifying(filter(told, SeccompAction::Trap)?),
+        alone: with_the_rest(filter(alone, refuse)?)?,
+    })
 }
 
-fn filter(
-    rules: BTreeMap<libc::c_long, Vec<SeccompRule>>,
-    errno: i32,
-) -> Result<BpfProgram, CageError> {
-    let refuse = SeccompAction::Errno(errno.cast_unsigned());
+type Rules = BTreeMap<libc::c_long, Vec<SeccompRule>>;
+
+fn filter(rules: Rules, action: SeccompAction) -> Result<BpfProgram, CageError> {
     let arch = TargetArch::try_from(std::env::consts::ARCH).map_err(CageError::filter)?;
-    let filter = SeccompFilter::new(rules, SeccompAction::Allow, refuse, arch);
+    let filter = SeccompFilter::new(rules, SeccompAction::Allow, action, arch);
     filter.and_then(BpfProgram::try_from).map_err(CageError::filter)
 }
 
-fn refused(beneath: Beneath, network: NetworkAccess) -> BTreeMap<libc::c_long, Vec<SeccompRule>> {
-    let mut rules = BTreeMap::new();
-    let always = REFUSED.iter().flat_map(|(calls, _why)| calls.iter()).chain(REFUSED_HERE);
-    for &call in always {
-        rules.insert(call, Vec::new());
+/// Asks where the program would trap: the compiler has no word for it.
+fn notifying(mut program: BpfProgram) -> BpfProgram {
+    let answer = u16::try_from(libc::BPF_RET | libc::BPF_K).unwrap_or(0);
+    for step in program.iter_mut().filter(|step| step.code == answer) {
+        if step.k == libc::SECCOMP_RET_TRAP {
+            step.k = libc::SECCOMP_RET_USER_NOTIF;
+        }
+    }
+    program
+}
+
+/// The C library falls back to `clone`, whose flags a filter can see; those of `clone3` are in
+/// memory.
+fn no_clone3() -> Result<BpfProgram, CageError> {
+    let unknown = SeccompAction::Errno(libc::ENOSYS.cast_unsigned());
+    filter(Rules::from([(libc::SYS_clone3, Vec::new())]), unknown)
+}
+
+/// What is refused in any case, but for sockets. All that has arguments is worth telling.
+fn refused(beneath: Beneath, wanted: impl Fn(Told) -> bool) -> Rules {
+    let mut rules = Rules::new();
+    for refused in REFUSED.iter().filter(|refused| wanted(refused.told)) {
+        rules.extend(refused.calls.iter().map(|(call, _)| (*call, Vec::new())));
+    }
+    if !wanted(Told::Yes) {
+        return rules;
     }
     if beneath == Beneath::LandlockOnly {
-        rules.extend(DEBUGGING.iter().chain(SHARED).map(|&call| (call, Vec::new())));
+        let calls = [DEBUGGING, SHARED, SHARED_NEW].into_iter().flatten();
+        rules.extend(calls.map(|(call, _)| (*call, Vec::new())));
         // Limits of any process but the caller's own.
         rules.insert(libc::SYS_prlimit64, vec![rule(&[(0, Op::Ne, 0)])]);
     }
@@ -193,20 +283,46 @@ fn refused(beneath: Beneath, network: NetworkAccess) -> BTreeMap<libc::c_long, V
     );
     let keystrokes = [TIOCSTI, TIOCLINUX].map(|request| rule(&[(1, Op::Eq, request)]));
     rules.insert(libc::SYS_ioctl, keystrokes.into());
-    rules.insert(libc::SYS_socket, sockets(beneath, network));
     rules.insert(libc::SYS_socketpair, pairs());
     rules
 }
 
+/// Reading costs nothing: only those opens are asked about whose flags say that something could
+/// change.
+fn ask_about_files(rules: &mut Rules) {
+    for ((call, _), file_call) in FILE_CALLS {
+        let conditions = opens_to_write(*file_call).map(|(argument, flags)| {
+            let bits = (0..32).map(|bit| 1u64 << bit).filter(|bit| flags & bit != 0);
+            bits.map(|bit| rule(&[(argument, Op::MaskedEq(bit), bit)])).collect()
+        });
+        // What is refused altogether stays so.
+        rules.entry(*call).or_insert(conditions.unwrap_or_default());
+    }
+}
+
+fn ask_about_addresses(rules: &mut Rules, beneath: Beneath, network: NetworkAccess) {
+    rules.insert(libc::SYS_connect, Vec::new());
+    rules.insert(libc::SYS_bind, Vec::new());
+    // Without a network of the cage's own there are no sockets of the internet's either.
+    if network == NetworkAccess::Restricted && beneath == Beneath::Namespaces {
+        let address = SeccompCondition::new(4, Len::Qword, Op::Ne, 0);
+        let rule = address.and_then(|address| SeccompRule::new(vec![address]));
+        rules.insert(libc::SYS_sendto, vec![rule.expect("four is below six")]);
+        rules.insert(libc::SYS_sendmsg, Vec::new());
+        rules.insert(libc::SYS_sendmmsg, Vec::new());
+    }
+}
+
+/// Whether sockets of the internet's families are allowed.
+pub(super) fn has_internet(beneath: Beneath, network: NetworkAccess) -> bool {
+    // In namespaces the cage has a loopback of its own to use them on.
+    beneath == Beneath::Namespaces || network == NetworkAccess::Enabled
+}
+
 /// Everything but the families that are allowed.
-fn sockets(beneath: Beneath, network: NetworkAccess) -> Vec<SeccompRule> {
-    let internet = match (beneath, network) {
-        // The cage has a loopback of its own to use them on.
-        (Beneath::Namespaces, _) | (_, NetworkAccess::Enabled) => true,
-        (Beneath::LandlockOnly, NetworkAccess::Restricted) => false,
-    };
-    let mut allowed = vec![libc::AF_NETLINK];
-    if internet {
+fn sockets(beneath: Beneath, network: NetworkAccess, more: &[i32]) -> Vec<SeccompRule> {
+    let mut allowed = [&[libc::AF_NETLINK], more].concat();
+    if has_internet(beneath, network) {
         allowed.extend([libc::AF_INET, libc::AF_INET6]);
     }
     let others: Vec<_> = allowed.iter().map(|&family| (0, Op::Ne, number(family))).collect();
@@ -214,11 +330,24 @@ fn sockets(beneath: Beneath, network: NetworkAccess) -> Vec<SeccompRule> {
     vec![rule(&others), rule(&[(0, Op::Eq, number(libc::AF_NETLINK)), (2, Op::Ne, routes)])]
 }
 
-/// A pair of datagram sockets can be used to send to any path; the others reach only each other.
-fn pairs() -> Vec<SeccompRule> {
+/// The types of unix sockets that are not connected before something is sent through them: each
+/// message could name any path. The kernel takes a raw one for one of datagrams.
+fn loose_types() -> impl Iterator<Item = (u8, Op, u64)> {
     const TYPE: u64 = 0xf;
-    let datagram = number(libc::SOCK_DGRAM);
-    vec![rule(&[(0, Op::Ne, number(libc::AF_UNIX))]), rule(&[(1, Op::MaskedEq(TYPE), datagram)])]
+    let connected = [libc::SOCK_STREAM, libc::SOCK_SEQPACKET].map(number);
+    let others = (0..=TYPE).filter(move |kind| !connected.contains(kind));
+    others.map(|kind| (1, Op::MaskedEq(TYPE), kind))
+}
+
+fn loose_unix_sockets() -> Vec<SeccompRule> {
+    let unix = (0, Op::Eq, number(libc::AF_UNIX));
+    loose_types().map(|kind| rule(&[unix.clone(), kind])).collect()
+}
+
+/// Pairs reach only each other, but for those of datagrams.
+fn pairs() -> Vec<SeccompRule> {
+    let others = rule(&[(0, Op::Ne, number(libc::AF_UNIX))]);
+    std::iter::once(others).chain(loose_types().map(|kind| rule(&[kind]))).collect()
 }
 
 fn number(constant: i32) -> u64 {

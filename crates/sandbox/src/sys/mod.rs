@@ -5,9 +5,13 @@
 #![allow(unsafe_code, reason = "this module is where the crate talks to the kernel")]
 
 mod kept;
+pub(crate) mod notify;
+#[cfg(test)]
+pub(crate) mod probe;
 
 pub(crate) use kept::Inherited;
 pub use kept::Kept;
+pub(crate) use notify::install_listener;
 
 use rustix::fd::{AsFd, AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd};
 use rustix::io::Errno;
@@ -231,9 +235,4 @@ pub(crate) fn interface_up(socket: impl AsFd, name: &CStr) -> Result<(), Errno> 
     let fd = socket.as_fd().as_raw_fd();
     // SAFETY: the kernel reads a live request of the kind that this call takes.
     done(unsafe { libc::syscall(libc::SYS_ioctl, fd, libc::SIOCSIFFLAGS, &raw const request) })
-}
-
-/// Temporary.
-pub(crate) fn install_listener(_filter: &[libc::sock_filter]) -> Result<OwnedFd, Errno> {
-    Err(Errno::BUSY)
 }

@@ -15,9 +15,10 @@ use crate::sys::{Ended, Held, Stage};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd, RawFd};
 use rustix::io::Errno;
-use rustix::net::RecvFlags;
+use rustix::net::{RecvFlags, SendFlags, send};
 use rustix::process::{Pid, Signal, WaitStatus, kill_process, kill_process_group};
-use sandgate_sandbox::linux::{Inside, Mode};
+use sandgate_sandbox::linux::supervisor::Supervisor;
+use sandgate_sandbox::linux::{Inside, Mode, ScopeNames};
 use std::ffi::{c_int, c_void};
 use std::ptr;
 
@@ -58,7 +59,7 @@ pub(super) fn serve(
     let stdio = [&stdin, &stdout, &stderr].map(AsFd::as_fd);
     let started = start.run(request, &control, stdio);
     drop((stdin, stdout, stderr));
-    watch_over(started, control, child_signals, Place::of(caged), Front::Host);
+    watch_over(started, control, child_signals, caged, Front::Host);
     raw::exit_now(0);
 }
 
@@ -71,7 +72,7 @@ pub(super) fn serve_terminal(control: OwnedFd, request: Request, caged: Caged<'_
     let _ = rustix::process::setpgid(None, None);
     let mut start = Start::Caged(caged, vestibule);
     let started = start.run(request, &control, [control.as_fd(); 3]);
-    watch_over(started, control, child_signals, Place::of(Some(caged)), Front::Terminal);
+    watch_over(started, control, child_signals, Some(caged), Front::Terminal);
 }
 
 fn prepare() -> Result<OwnedFd, Errno> {
@@ -156,7 +157,7 @@ fn watch_over(
     started: Result<Started, Failure>,
     control: OwnedFd,
     child_signals: OwnedFd,
-    place: Place,
+    caged: Option<Caged<'_>>,
     front: Front,
 ) {
     let Started { pid, outer_pid, held, listener } = match started {
@@ -174,16 +175,32 @@ fn watch_over(
         unsafe { raw::close_all_but(keep.unwrap_or_default()) };
     }
     let _ = say(&control, Reply::Started { pid: outer_pid, held });
+    let mut names = ScopeNames::default();
+    let supervisor = match (listener, caged) {
+        (Some(listener), Some(Caged { inside, mode })) => {
+            Some(Supervisor::new(listener, inside.scope(mode, &mut names)))
+        }
+        _ => None,
+    };
     Warden {
         control: Some(control),
         child_signals,
+        supervisor,
+        more_denied: 0,
         command: Some(pid),
-        place,
+        place: Place::of(caged),
         front,
         killing: false,
         quiet: 0,
     }
     .watch();
+}
+
+/// What there is to do.
+struct Ready {
+    child: bool,
+    order: bool,
+    asked: bool,
 }
 
 /// Where a warden stands to the processes of its job.
@@ -213,10 +230,13 @@ enum Front {
     Terminal,
 }
 
-struct Warden {
+struct Warden<'a> {
     /// `None` once the host is gone, or the job was left to itself.
     control: Option<OwnedFd>,
     child_signals: OwnedFd,
+    supervisor: Option<Supervisor<'a>>,
+    /// How many denials the host has not been told of, and knows that there were.
+    more_denied: u64,
     /// The command's own process, until it has been waited for.
     command: Option<Pid>,
     place: Place,
@@ -226,28 +246,94 @@ struct Warden {
     quiet: u32,
 }
 
-impl Warden {
+/// The control socket, the signals of children, and what the supervisor wants to hear of.
+const MOST_FDS: usize = 2 + Supervisor::MOST_FDS;
+
+impl Warden<'_> {
     fn watch(mut self) {
         // The command may have ended before the first look.
-        while self.reap() {
-            let control = self.control.as_ref().unwrap_or(&self.child_signals);
-            let mut fds = [
-                PollFd::new(control, PollFlags::IN),
-                PollFd::new(&self.child_signals, PollFlags::IN),
-            ];
-            let pause = next_pass(self.quiet);
-            match poll(&mut fds, self.killing.then_some(&pause)) {
-                Ok(0) => self.quiet += 1,
-                Ok(_) | Err(Errno::INTR) => self.quiet = 0,
-                Err(_) => self.killing = true,
-            }
-            let [order, child] = fds.map(|fd| fd.revents());
-            if child.contains(PollFlags::IN) {
+        let mut changed = true;
+        while !changed || self.reap() {
+            let ready = self.wait();
+            changed = self.killing || ready.child;
+            if ready.child {
                 let _ = rustix::io::read(&self.child_signals, &mut [0u8; 512]);
             }
-            if self.control.is_some() && !order.is_empty() {
-                self.obey();
+            if ready.asked {
+                self.supervise();
             }
+            if ready.order && self.control.is_some() {
+                self.obey();
+                changed |= self.killing;
+            }
+        }
+    }
+
+    /// Waits until there is something to do.
+    fn wait(&mut self) -> Ready {
+        let control = self.control.as_ref().unwrap_or(&self.child_signals);
+        let mut fds: [PollFd<'_>; MOST_FDS] =
+            std::array::from_fn(|_| PollFd::new(&self.child_signals, PollFlags::IN));
+        let questions = self.supervisor.iter().flat_map(Supervisor::poll_fds);
+        let mut used = 1;
+        for (slot, (fd, wanted)) in fds.iter_mut().skip(2).zip(questions) {
+            *slot = PollFd::from_borrowed_fd(fd, wanted);
+            used += 1;
+        }
+        if let Some(slot) = fds.get_mut(1) {
+            *slot = PollFd::new(control, PollFlags::IN);
+            used += 1;
+        }
+        let patience = self.supervisor.as_ref().and_then(Supervisor::patience);
+        let patience = patience.and_then(|patience| Timespec::try_from(patience).ok());
+        let pause = if self.killing { Some(next_pass(self.quiet)) } else { patience };
+        let polled = poll(fds.get_mut(..used).unwrap_or_default(), pause.as_ref());
+        let ready = |fd: Option<&PollFd<'_>>| fd.is_some_and(|fd| !fd.revents().is_empty());
+        let asked = fds.iter().take(used).skip(2).any(|fd| ready(Some(fd)));
+        let ready = Ready { child: ready(fds.first()), order: ready(fds.get(1)), asked };
+        match polled {
+            Ok(0) => {
+                self.quiet += 1;
+                // What was put off is due.
+                return Ready { asked: patience.is_some(), ..ready };
+            }
+            Ok(_) | Err(Errno::INTR) => self.quiet = 0,
+            Err(_) => self.killing = true,
+        }
+        ready
+    }
+
+    /// Answers for the job, and passes on what was refused.
+    fn supervise(&mut self) {
+        let Some(supervisor) = &mut self.supervisor else { return };
+        let (control, more_denied) = (&self.control, &mut self.more_denied);
+        supervisor.serve(&mut |denial| {
+            let reply = Reply::Denied {
+                operation: denial.operation as u32,
+                rule: denial.rule as u32,
+                syscall: denial.syscall,
+                target: denial.target,
+            };
+            let message = reply.encode();
+            // Nobody waits for a host that does not listen.
+            let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
+            let told = |control| send(control, message.as_bytes(), flags).is_ok();
+            if !control.as_ref().is_some_and(told) {
+                *more_denied += 1;
+            }
+        });
+        if supervisor.is_over() {
+            self.more_denied += supervisor.take_more();
+            self.supervisor = None;
+        }
+    }
+
+    /// Says how many denials there were that the host was not told of.
+    fn report_more_denied(&mut self) {
+        let count = std::mem::take(&mut self.more_denied)
+            + self.supervisor.as_mut().map_or(0, Supervisor::take_more);
+        if count > 0 {
+            self.report(Reply::MoreDenied { count });
         }
     }
 
@@ -271,6 +357,9 @@ impl Warden {
             }
         };
         if let Some(status) = ended {
+            // What it tried last may still be unsaid.
+            self.supervise();
+            self.report_more_denied();
             self.report(Reply::Ended(Ended { exit: exit_of(status), stragglers: alive }));
         }
         if !self.killing {
@@ -283,6 +372,8 @@ impl Warden {
         if alive && (found.all == 0 || found.all > found.refused) {
             return true;
         }
+        self.supervise();
+        self.report_more_denied();
         self.report(Reply::Gone { left: found.refused });
         false
     }

@@ -1,0 +1,311 @@
+//! Calls that change files: is the kernel about to refuse them because of the cage?
+//!
+//! What it is about to refuse is refused here, with the kernel's own error, so that what is told
+//! has happened. All else continues: mounts and Landlock decide, whatever was seen here, so that
+//! who changes a path behind our back gains nothing. That is also the answer to whatever is
+//! unclear.
+//!
+//! The order of the kernel's checks is followed: where something else is wrong as well and the
+//! kernel says so first, the cage had no part in it.
+
+use super::calls::{FileCall, Where};
+use super::place::{Entry, Follow, Place, canonical, is_read_only, read_text};
+use super::text::PathText;
+use super::{Answer, Scope};
+use crate::linux::Mode;
+use crate::sys::notify::{Asked, read_memory};
+use rustix::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use rustix::fs::{AtFlags, FileType, OFlags, ResolveFlags, fstat, readlinkat_raw, statat};
+use rustix::io::Errno;
+use sandgate_protocol::DeniedOperation as Operation;
+
+/// How many dangling links are followed in a row.
+const MOST_LINKS: usize = 8;
+
+/// One call, and where what it is about is written down.
+pub(super) struct Files<'a> {
+    pub(super) scope: &'a Scope<'a>,
+    pub(super) asked: &'a Asked,
+    pub(super) target: &'a mut PathText,
+}
+
+/// Something that is unclear, or that the cage has no part in.
+const NOTHING: Option<Answer> = None;
+
+impl Files<'_> {
+    /// The answer to a call.
+    pub(super) fn answer(&mut self, call: FileCall) -> Answer {
+        let refused = match call {
+            FileCall::Open(place, flags) => {
+                let flags = self.flags(flags);
+                self.place(place).and_then(|place| self.open(place, flags))
+            }
+            FileCall::OpenHow(place, how) => self.open_how(place, how),
+            FileCall::Create(place) => {
+                let flags = OFlags::CREATE | OFlags::WRONLY | OFlags::TRUNC;
+                self.place(place).and_then(|place| self.open(place, flags))
+            }
+            FileCall::Truncate(place) => self.truncate(place),
+            FileCall::MakeDirectory(_)
+            | FileCall::MakeNode(..)
+            | FileCall::MakeLink(..)
+            | FileCall::AddName(..) => self.make(call),
+            FileCall::RemoveFile(place) => self.remove(place, false),
+            FileCall::RemoveDirectory(place) => self.remove(place, true),
+            FileCall::Remove(place, flags) => match AtFlags::from_bits_retain(self.argument(flags))
+            {
+                AtFlags::REMOVEDIR => self.remove(place, true),
+                flags if flags.is_empty() => self.remove(place, false),
+                _ => NOTHING,
+            },
+            FileCall::Rename(from, to, flags) => self.rename(from, to, flags),
+            FileCall::Change(place, links, also) => self.change(place, links, also),
+            FileCall::ChangeOpen(descriptor) => self.change_open(descriptor),
+        };
+        refused.unwrap_or(Answer::Continue)
+    }
+
+    /// An argument as the 32 bits that the kernel takes of it.
+    pub(super) fn argument(&self, index: u8) -> u32 {
+        (self.pointer(index) & u64::from(u32::MAX)) as u32
+    }
+
+    pub(super) fn pointer(&self, index: u8) -> u64 {
+        self.asked.arguments.get(usize::from(index)).copied().unwrap_or(0)
+    }
+
+    fn flags(&self, index: u8) -> OFlags {
+        OFlags::from_bits_retain(self.argument(index))
+    }
+
+    pub(super) fn directory(&self, place: Where) -> i32 {
+        place.directory.map_or(libc::AT_FDCWD, |index| self.argument(index).cast_signed())
+    }
+
+    pub(super) fn place(&self, place: Where) -> Option<Place> {
+        Place::read(self.asked.thread, self.directory(place), self.pointer(place.path))
+    }
+
+    fn open_how(&mut self, place: Where, how: u8) -> Option<Answer> {
+        /// The first that a kernel had: flags, mode, and how names are resolved.
+        const SIZE: usize = 24;
+        let mut bytes = [0; SIZE];
+        let read = read_memory(self.asked.thread, self.pointer(how), &mut bytes);
+        if read < SIZE {
+            return NOTHING;
+        }
+        let [flags, _mode, resolve] = [0, 8, 16].map(|at| {
+            bytes
+                .get(at..)
+                .and_then(|bytes| bytes.first_chunk())
+                .map_or(0, |bytes| u64::from_ne_bytes(*bytes))
+        });
+        let flags = OFlags::from_bits_retain(u32::try_from(flags).ok()?);
+        let resolve = ResolveFlags::from_bits(resolve)?;
+        let mut place = self.place(place)?;
+        // A path that begins at its directory, absolute or not, is not what it looks like.
+        place.resolve = (!resolve.contains(ResolveFlags::IN_ROOT)).then_some(resolve)?;
+        self.open(place, flags)
+    }
+
+    fn open(&mut self, place: Place, flags: OFlags) -> Option<Answer> {
+        let writes = flags.intersects(OFlags::WRONLY | OFlags::RDWR);
+        let creates = flags.contains(OFlags::CREATE);
+        let empties = flags.contains(OFlags::TRUNC);
+        if flags.contains(OFlags::PATH) || !(writes || creates || empties) {
+            return NOTHING;
+        }
+        if flags.contains(OFlags::TMPFILE) {
+            return self.open_unnamed(&place, flags);
+        }
+        if creates && flags.contains(OFlags::DIRECTORY) {
+            return NOTHING;
+        }
+        let only_new = creates && flags.contains(OFlags::EXCL);
+        let stays = only_new || flags.contains(OFlags::NOFOLLOW);
+        let follow = if stays { Follow::No } else { Follow::Yes };
+        match (place.may_write(follow), self.scope.mode) {
+            (Err(Errno::NOENT), _) if creates => self.open_new(place, follow),
+            _ if only_new => NOTHING,
+            // A file that is only created if it is missing, and read, is not changed.
+            _ if !writes && !empties => NOTHING,
+            (Ok(()), Mode::Namespaces) => NOTHING,
+            (Ok(()), Mode::LandlockOnly) | (Err(Errno::ROFS), Mode::Namespaces) => {
+                self.open_old(&place, follow)
+            }
+            // Whether it is to be emptied is looked at before its permissions.
+            (Err(Errno::ACCESS), Mode::Namespaces) if empties => self.open_old(&place, follow),
+            _ => NOTHING,
+        }
+    }
+
+    /// A file without a name, in a directory that is there.
+    fn open_unnamed(&mut self, place: &Place, flags: OFlags) -> Option<Answer> {
+        let valid =
+            flags.intersects(OFlags::WRONLY | OFlags::RDWR) && !flags.contains(OFlags::CREATE);
+        let stays = flags.contains(OFlags::NOFOLLOW);
+        let follow = if stays { Follow::No } else { Follow::Yes };
+        let held = place.hold(follow).ok().filter(|_| valid)?;
+        if kind(held.as_fd())? != FileType::Directory || !self.permits(place)? {
+            return NOTHING;
+        }
+        self.refuse(held.as_fd(), Operation::Create)
+    }
+
+    fn open_old(&mut self, place: &Place, follow: Follow) -> Option<Answer> {
+        let held = place.hold(follow).ok()?;
+        match kind(held.as_fd())? {
+            FileType::RegularFile => self.refuse(held.as_fd(), Operation::Write),
+            FileType::Directory | FileType::Symlink => NOTHING,
+            // Nothing on a disk changes. Landlock takes such a file for one.
+            FileType::Fifo if self.scope.mode == Mode::LandlockOnly => {
+                self.refuse(held.as_fd(), Operation::Write)
+            }
+            _ => NOTHING,
+        }
+    }
+
+    /// A file that is not there, or a link to one that is not.
+    fn open_new(&mut self, mut place: Place, follow: Follow) -> Option<Answer> {
+        for _ in 0..MOST_LINKS {
+            let entry = place.split().filter(|entry| !entry.slash)?;
+            let leads = match follow {
+                // It was looked at, and is no link.
+                Follow::No => Err(Errno::NOENT),
+                Follow::Yes => place.may_write(Follow::No),
+            };
+            match leads {
+                Err(Errno::NOENT) => return self.create(&entry, Operation::Create),
+                // Permissions mean nothing on a link; this is one, whatever could be written.
+                _ => place = self.follow_once(&entry)?,
+            }
+        }
+        NOTHING
+    }
+
+    /// Where a dangling link leads.
+    fn follow_once(&self, entry: &Entry) -> Option<Place> {
+        let parent = entry.parent.hold(Follow::Yes).ok()?;
+        let mut bytes = [0; 4096];
+        let length = readlinkat_raw(&parent, entry.name.as_c_str(), bytes.as_mut_slice()).ok()?;
+        let link = bytes.get(..length).filter(|link| link.len() < bytes.len())?;
+        if link.first() == Some(&b'/') {
+            return Place::given(self.asked.thread, libc::AT_FDCWD, link);
+        }
+        let mut path = PathText::new();
+        canonical(parent.as_fd(), &mut path).then_some(())?;
+        path.push(b"/")?.push(link)?;
+        Place::given(self.asked.thread, libc::AT_FDCWD, path.as_bytes())
+    }
+
+    /// Something new, in a directory that is looked at before anything else.
+    pub(super) fn create(&mut self, entry: &Entry, operation: Operation) -> Option<Answer> {
+        let parent = self.closed_parent(entry)?;
+        let missing = statat(&parent, entry.name.as_c_str(), AtFlags::SYMLINK_NOFOLLOW);
+        (missing.err()? == Errno::NOENT).then_some(())?;
+        self.refuse_entry(parent.as_fd(), entry, operation)
+    }
+
+    /// The directory of an entry, if the cage lets nobody change it.
+    pub(super) fn closed_parent(&mut self, entry: &Entry) -> Option<OwnedFd> {
+        if self.scope.mode == Mode::Namespaces && entry.parent.may_write(Follow::Yes).is_ok() {
+            return None;
+        }
+        let permitted = self.permits(&entry.parent)?;
+        let parent = entry.parent.hold(Follow::Yes).ok()?;
+        (permitted && kind(parent.as_fd())? == FileType::Directory).then_some(())?;
+        self.closes(parent.as_fd()).map(|_| parent)
+    }
+
+    /// Whether it is the cage and not a file's permissions that would be in the way. Read-only mounts
+    /// are looked at before those.
+    fn permits(&self, place: &Place) -> Option<bool> {
+        match self.scope.mode {
+            Mode::Namespaces => Some(true),
+            Mode::LandlockOnly => Some(place.may_write(Follow::Yes).is_ok()),
+        }
+    }
+
+    /// The error with which the cage refuses changes to something. Writes down where that is.
+    pub(super) fn closes(&mut self, held: BorrowedFd<'_>) -> Option<Errno> {
+        match self.scope.mode {
+            Mode::Namespaces => {
+                is_read_only(held).then_some(())?;
+                canonical(held, self.target).then_some(Errno::ROFS)
+            }
+            Mode::LandlockOnly => {
+                let somewhere = canonical(held, self.target);
+                // What has been removed has no place that a rule could be about.
+                let named = fstat(held).is_ok_and(|stat| stat.st_nlink > 0);
+                let outside = !self.scope.is_in_roots(self.target.as_bytes());
+                (somewhere && named && outside).then_some(Errno::ACCESS)
+            }
+        }
+    }
+
+    /// Refuses to change something that is there, if the cage does.
+    pub(super) fn refuse(&mut self, held: BorrowedFd<'_>, operation: Operation) -> Option<Answer> {
+        let errno = self.closes(held)?;
+        let rule = self.scope.rule_on(self.target.as_bytes());
+        Some(Answer::Refuse { errno, operation, rule })
+    }
+
+    /// Refuses to change what a name stands for, if the cage closes its directory.
+    pub(super) fn refuse_entry(
+        &mut self,
+        parent: BorrowedFd<'_>,
+        entry: &Entry,
+        operation: Operation,
+    ) -> Option<Answer> {
+        let errno = self.closes(parent)?;
+        let rule = self.scope.rule_on(self.target.as_bytes());
+        self.name(entry)?;
+        Some(Answer::Refuse { errno, operation, rule })
+    }
+
+    /// Adds a name to the directory that is written down.
+    pub(super) fn name(&mut self, entry: &Entry) -> Option<()> {
+        if self.target.as_bytes() != b"/" {
+            self.target.push(b"/")?;
+        }
+        self.target.push(entry.name.as_bytes()).map(|_| ())
+    }
+
+    fn truncate(&mut self, place: Where) -> Option<Answer> {
+        if self.pointer(1).cast_signed() < 0 {
+            return NOTHING;
+        }
+        let place = self.place(place)?;
+        match (place.may_write(Follow::Yes), self.scope.mode) {
+            (Err(Errno::ROFS), Mode::Namespaces) | (Ok(()), Mode::LandlockOnly) => {}
+            _ => return NOTHING,
+        }
+        let held = place.hold(Follow::Yes).ok()?;
+        (kind(held.as_fd())? == FileType::RegularFile).then_some(())?;
+        self.refuse(held.as_fd(), Operation::Write)
+    }
+
+    /// Whether text in memory is there and not empty.
+    pub(super) fn has_text(&self, index: u8) -> bool {
+        let mut byte = [0; 1];
+        read_memory(self.asked.thread, self.pointer(index), &mut byte) == 1 && byte != [0]
+    }
+
+    /// Whether a name of an attribute could be one.
+    pub(super) fn has_name(&self, index: u8) -> bool {
+        let mut bytes = [0; 256];
+        let name = read_text(self.asked.thread, self.pointer(index), &mut bytes);
+        name.is_some_and(|name| !name.is_empty())
+    }
+}
+
+pub(super) fn kind(held: BorrowedFd<'_>) -> Option<FileType> {
+    fstat(held).ok().map(|stat| FileType::from_raw_mode(stat.st_mode))
+}
+
+/// What a name in a directory stands for. A link stands for itself.
+pub(super) fn look(parent: BorrowedFd<'_>, entry: &Entry) -> Result<rustix::fs::Statx, Errno> {
+    use rustix::fs::{StatxFlags, statx};
+    let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT;
+    statx(parent, entry.name.as_c_str(), flags, StatxFlags::BASIC_STATS | StatxFlags::MNT_ID)
+}

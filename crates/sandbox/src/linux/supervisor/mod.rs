@@ -1,0 +1,246 @@
+//! The supervisor: hears of what a confined command tries, and tells what was refused.
+//!
+//! The kernel holds a call up and asks. There are three answers. *Continue*, where the layers
+//! beneath decide anyway. *Refuse*, with the error that they would give, so that what is told has
+//! happened. *Do it here*, on copies of the arguments. It never continues a call that nobody but it
+//! would have refused, so that a race with it wins nothing; and when it is gone, the calls that it
+//! would have been asked about fail.
+//!
+//! All of it may run in a process that was forked from one with threads: nothing here allocates,
+//! takes a lock or waits.
+
+mod address;
+pub(super) mod calls;
+mod evidence;
+mod files;
+mod names;
+mod never;
+mod pending;
+mod place;
+mod sockets;
+#[cfg(test)]
+mod tests;
+mod text;
+mod thread;
+
+use super::Mode;
+use super::seccomp::{self, Beneath};
+use crate::sys::notify::{self, Asked, Reply};
+use evidence::Evidence;
+use files::Files;
+use pending::Pending;
+use place::is_beneath;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use rustix::io::Errno;
+use rustix::thread::CapabilitySet;
+use sandgate_protocol::{DenialRule, DeniedOperation, NetworkAccess};
+use sockets::Sockets;
+use std::ffi::CStr;
+use std::net::IpAddr;
+use std::time::Duration;
+use text::PathText;
+
+/// How many calls are answered before the caller gets a turn.
+const MOST_IN_A_ROW: usize = 32;
+
+/// What the cage of a command allows, as far as it is told here.
+#[derive(Debug, Clone, Copy)]
+pub struct Scope<'a> {
+    /// Which layers decide.
+    pub mode: Mode,
+    /// Whether the network is the host's.
+    pub network: NetworkAccess,
+    /// The writable roots, by their canonical paths.
+    pub roots: &'a [&'a CStr],
+    /// Unix sockets outside the roots that may be connected to, by their canonical paths.
+    pub sockets: &'a [&'a CStr],
+    /// The host's name servers. With the network off nobody is there, on a loopback neither.
+    pub nameservers: [Option<IpAddr>; 3],
+}
+
+impl Scope<'_> {
+    fn is_in_roots(&self, path: &[u8]) -> bool {
+        self.roots.iter().any(|root| is_beneath(path, root.to_bytes()))
+    }
+
+    /// Why something is refused that lies there.
+    fn rule_on(&self, path: &[u8]) -> DenialRule {
+        if self.is_in_roots(path) {
+            DenialRule::ProtectedName
+        } else {
+            DenialRule::OutsideWritableRoots
+        }
+    }
+
+    fn has_own_network(&self) -> bool {
+        self.mode == Mode::Namespaces && self.network == NetworkAccess::Restricted
+    }
+
+    fn has_internet(&self) -> bool {
+        let beneath = match self.mode {
+            Mode::Namespaces => Beneath::Namespaces,
+            Mode::LandlockOnly => Beneath::LandlockOnly,
+        };
+        seccomp::has_internet(beneath, self.network)
+    }
+}
+
+/// Something that was tried and refused.
+#[derive(Debug, Clone, Copy)]
+pub struct Denial<'a> {
+    /// What was tried.
+    pub operation: DeniedOperation,
+    /// Why it was refused.
+    pub rule: DenialRule,
+    /// The number of the system call; [`syscall_name`] has its name.
+    pub syscall: i32,
+    /// On what: an absolute path, an address with its port, or a word.
+    pub target: &'a [u8],
+}
+
+/// The name of a system call that the supervisor is asked about.
+pub fn syscall_name(number: i32) -> &'static str {
+    seccomp::name_of(libc::c_long::from(number))
+}
+
+/// What to do about a call.
+enum Answer {
+    /// The layers beneath decide.
+    Continue,
+    /// It was done.
+    Done,
+    /// It came to this error, and there is nothing to tell.
+    Fail(Errno),
+    /// It is refused; what it was about is written down.
+    Refuse { errno: Errno, operation: DeniedOperation, rule: DenialRule },
+    /// It goes on, and will be answered.
+    Later,
+}
+
+/// Answers for the calls of one command and of all that it starts.
+pub struct Supervisor<'a> {
+    /// `None` when no process is left that could ask.
+    listener: Option<OwnedFd>,
+    scope: Scope<'a>,
+    pending: Pending,
+    evidence: Evidence,
+}
+
+impl<'a> Supervisor<'a> {
+    /// How many descriptors there are to poll at the most.
+    pub const MOST_FDS: usize = 1 + pending::MOST;
+
+    /// Takes over a listener. The calling thread gives up the rights over files that a confined
+    /// command does not have either, so that both are refused the same.
+    pub fn new(listener: OwnedFd, scope: Scope<'a>) -> Self {
+        notify::take_turns(listener.as_fd());
+        if let Ok(mut sets) = rustix::thread::capabilities(None) {
+            sets.effective -= CapabilitySet::DAC_OVERRIDE | CapabilitySet::DAC_READ_SEARCH;
+            // Who has no capabilities has none to give up.
+            let _ = rustix::thread::set_capabilities(None, sets);
+        }
+        let (pending, evidence) = (Pending::new(), Evidence::new());
+        Self { listener: Some(listener), scope, pending, evidence }
+    }
+
+    /// What to poll, and for what: no more than [`Supervisor::MOST_FDS`]. When one of them is ready,
+    /// or [`Supervisor::patience`] has passed, it is time for [`Supervisor::serve`].
+    pub fn poll_fds(&self) -> impl Iterator<Item = (BorrowedFd<'_>, PollFlags)> {
+        let listener = self.listener.iter().map(|fd| (fd.as_fd(), PollFlags::IN));
+        listener.chain(self.pending.poll_fds())
+    }
+
+    /// How long [`Supervisor::serve`] can be left alone while nothing is ready; `None` is for ever.
+    pub fn patience(&self) -> Option<Duration> {
+        self.pending.patience()
+    }
+
+    /// Whether no process is left that could ask.
+    pub fn is_over(&self) -> bool {
+        self.listener.is_none()
+    }
+
+    /// How many attempts were refused and not told since this was last asked, because there were too
+    /// many. Repetitions do not count.
+    pub fn take_more(&mut self) -> u64 {
+        self.evidence.take_more()
+    }
+
+    /// Answers what is ready to be answered. Never waits; the descriptors say when there is more.
+    pub fn serve(&mut self, report: &mut dyn FnMut(Denial<'_>)) {
+        let Some(listener) = self.listener.take() else { return };
+        self.pending.go_on(listener.as_fd());
+        for _ in 0..MOST_IN_A_ROW {
+            match events(listener.as_fd()) {
+                // To receive would wait if nobody asked.
+                asked if asked.contains(PollFlags::IN) => {}
+                none if none.is_empty() => break,
+                _gone => {
+                    self.pending = Pending::new();
+                    return;
+                }
+            }
+            // Who asked may be gone meanwhile.
+            if let Ok(asked) = notify::receive(listener.as_fd()) {
+                self.answer(listener.as_fd(), &asked, report);
+            }
+        }
+        self.listener = Some(listener);
+    }
+
+    fn answer(
+        &mut self,
+        listener: BorrowedFd<'_>,
+        asked: &Asked,
+        report: &mut dyn FnMut(Denial<'_>),
+    ) {
+        let mut target = PathText::new();
+        let answer = self.judge(listener, asked, &mut target);
+        let reply = match answer {
+            Answer::Continue => Reply::Continue,
+            Answer::Done => Reply::Success,
+            Answer::Fail(errno) | Answer::Refuse { errno, .. } => {
+                Reply::Error(errno.raw_os_error())
+            }
+            Answer::Later => return,
+        };
+        let heard = notify::reply(listener, asked.id, reply).is_ok();
+        // What nobody was refused has not happened.
+        if let Answer::Refuse { operation, rule, .. } = answer
+            && heard
+            && self.evidence.is_news(operation, target.as_bytes())
+        {
+            report(Denial { operation, rule, syscall: asked.call, target: target.as_bytes() });
+        }
+    }
+
+    fn judge(&mut self, listener: BorrowedFd<'_>, asked: &Asked, target: &mut PathText) -> Answer {
+        let scope = &self.scope;
+        let is_held = self.scope.mode == Mode::Namespaces;
+        if let Some(call) = calls::file_call(asked.call)
+            && (is_held || !seccomp::is_refused_alone(libc::c_long::from(asked.call)))
+        {
+            return Files { scope, asked, target }.answer(call);
+        }
+        let mut sockets = Sockets { scope, asked, listener, target };
+        match libc::c_long::from(asked.call) {
+            libc::SYS_connect => sockets.connect(&mut self.pending),
+            libc::SYS_bind => sockets.bind(),
+            libc::SYS_sendto => sockets.send_to(),
+            libc::SYS_sendmsg => sockets.send_message(2),
+            libc::SYS_sendmmsg => sockets.send_message(3),
+            _ => never::refuse(scope, asked, target),
+        }
+    }
+}
+
+/// What there is on a listener, without waiting for it.
+fn events(listener: BorrowedFd<'_>) -> PollFlags {
+    let mut fds = [PollFd::from_borrowed_fd(listener, PollFlags::IN)];
+    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+    match poll(&mut fds, Some(&now)) {
+        Ok(_) => fds.first().map_or(PollFlags::empty(), PollFd::revents),
+        Err(_) => PollFlags::empty(),
+    }
+}

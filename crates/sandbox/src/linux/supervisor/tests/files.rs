@@ -1,0 +1,537 @@
+//! Changes to files: the kernel's own answer with and without a supervisor, and the evidence.
+
+use super::{LANDLOCK, NAMESPACES, Outcome, Setting, Supervision, World, is_possible, run};
+use crate::sys::probe::{Argument, call};
+use rustix::fs::{CWD, Mode as FileMode, OFlags, openat, symlink};
+use rustix::io::Errno;
+use std::fs;
+use std::os::fd::AsRawFd as _;
+use std::os::unix::fs::PermissionsExt;
+
+/// One call. In its text `{out}`, `{ws}` and the like stand for paths of a world.
+type Try = (libc::c_long, Vec<Given>);
+
+/// An argument before the world is known.
+#[derive(Debug, Clone)]
+enum Given {
+    /// A path in the world, or, when it begins with `=`, exactly this text.
+    Path(&'static str),
+    Number(i64),
+    Bytes(Vec<u8>),
+    /// A descriptor of this path, opened for reading.
+    Open(&'static str),
+    /// One that only stands for it.
+    Held(&'static str),
+}
+use Given::{Bytes, Held, Number, Open, Path};
+
+/// What is expected of a try: evidence without its system call, or none.
+type Expected = Option<&'static str>;
+
+const CWD_FD: Given = Number(libc::AT_FDCWD as i64);
+
+/// Makes each call in one cage and writes the error of each.
+fn attempt_all(world: &World, setting: Setting, tries: &[Try]) -> Outcome {
+    run(world, setting, |say| {
+        std::env::set_current_dir(world.path("ws")).unwrap();
+        for (number, given) in tries {
+            let mut held = Vec::new();
+            let texts: Vec<_> = given
+                .iter()
+                .map(|given| match given {
+                    Path(text) => match text.strip_prefix('=') {
+                        Some(exact) => Some(std::ffi::CString::new(exact).unwrap()),
+                        None => Some(world.c(text)),
+                    },
+                    _ => None,
+                })
+                .collect();
+            let arguments: Vec<_> = given
+                .iter()
+                .zip(&texts)
+                .map(|(given, text)| match (given, text) {
+                    (_, Some(text)) => Argument::Text(text),
+                    (Number(number), _) => Argument::Number(*number),
+                    (Bytes(bytes), _) => Argument::Bytes(bytes),
+                    (Open(name) | Held(name), _) => {
+                        let read =
+                            if matches!(given, Open(_)) { OFlags::RDONLY } else { OFlags::PATH };
+                        let flags = read | OFlags::CLOEXEC;
+                        let fd = openat(CWD, world.path(name), flags, FileMode::empty()).unwrap();
+                        held.push(fd);
+                        Argument::Number(held.last().unwrap().as_raw_fd().into())
+                    }
+                    (Path(_), None) => unreachable!(),
+                })
+                .collect();
+            let errno = call(*number, &arguments).err().map_or(0, Errno::raw_os_error);
+            say(&format!("{errno}\n"));
+        }
+    })
+}
+
+/// Holds the answers of a cage with a supervisor against those of one without, and the evidence
+/// against what is expected.
+#[track_caller]
+fn check(setting: Setting, tries: &[(Try, Expected)]) {
+    if !is_possible(setting) {
+        return;
+    }
+    let calls: Vec<Try> = tries.iter().map(|(call, _)| call.clone()).collect();
+    let world = furnished();
+    let supervised = attempt_all(&world, setting, &calls);
+    let prefix = world.path("");
+    let supervised_denials: Vec<String> =
+        supervised.denials.iter().map(|line| line.replace(prefix.to_str().unwrap(), "")).collect();
+    let other = furnished();
+    let plain = Setting { supervision: Supervision::None, ..setting };
+    let plain = attempt_all(&other, plain, &calls);
+    let errors = |outcome: &Outcome| -> Vec<i32> {
+        outcome.said.lines().map(|line| line.parse().unwrap()).collect()
+    };
+    let (with, without) = (errors(&supervised), errors(&plain));
+    assert_eq!((with.len(), without.len()), (tries.len(), tries.len()));
+    for (((number, given), _), (with, without)) in tries.iter().zip(with.iter().zip(&without)) {
+        let name = super::super::syscall_name(i32::try_from(*number).unwrap());
+        assert_eq!(with, without, "the error of {name} {given:?}");
+    }
+    let expected: Vec<String> = tries
+        .iter()
+        .filter_map(|((number, _), expected)| {
+            let name = super::super::syscall_name(i32::try_from(*number).unwrap());
+            expected.map(|expected| format!("{expected} {name}"))
+        })
+        .collect();
+    assert_eq!(supervised_denials, expected);
+    assert_eq!(plain.denials, [""; 0]);
+    assert_eq!(describe(&world), describe(&other), "the same was changed in both");
+}
+
+/// Everything in a world, as text.
+fn describe(world: &World) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut todo = vec![world.path("")];
+    while let Some(directory) = todo.pop() {
+        for entry in fs::read_dir(directory).unwrap() {
+            let entry = entry.unwrap();
+            let meta = entry.path().symlink_metadata().unwrap();
+            let name = entry.path().strip_prefix(world.path("")).unwrap().to_owned();
+            let text = if meta.is_file() {
+                fs::read(entry.path()).unwrap_or_default()
+            } else {
+                Vec::new()
+            };
+            lines.push(format!("{} {:o} {text:?}", name.display(), meta.permissions().mode()));
+            if meta.is_dir() {
+                todo.push(entry.path());
+            }
+        }
+    }
+    lines.sort();
+    lines
+}
+
+/// A world with links, modes and nodes of many kinds.
+fn furnished() -> World {
+    let world = World::new();
+    let link = |to: &str, at: &str| symlink(to, world.path(at)).unwrap();
+    link(world.path("out/file").to_str().unwrap(), "ws/to-file");
+    link(world.path("out/absent").to_str().unwrap(), "ws/to-absent");
+    link("../out/away", "ws/to-away");
+    link("to-away", "ws/to-to-away");
+    link(world.path("out").to_str().unwrap(), "ws/to-out");
+    link("/proc/self/fd/0", "ws/to-descriptor");
+    fs::write(world.path("out/closed"), "as it was").unwrap();
+    fs::set_permissions(world.path("out/closed"), PermissionsExt::from_mode(0o444)).unwrap();
+    fs::create_dir(world.path("out/locked")).unwrap();
+    fs::set_permissions(world.path("out/locked"), PermissionsExt::from_mode(0o555)).unwrap();
+    fs::create_dir(world.path("ws/empty")).unwrap();
+    let mode = FileMode::RUSR | FileMode::WUSR;
+    rustix::fs::mknodat(CWD, world.path("out/pipe"), rustix::fs::FileType::Fifo, mode, 0).unwrap();
+    world
+}
+
+fn flags(flags: i32) -> Given {
+    Number(flags.into())
+}
+
+const WRITE: i32 = libc::O_WRONLY;
+const CREATE: i32 = libc::O_WRONLY | libc::O_CREAT;
+const TRUNC: i32 = libc::O_WRONLY | libc::O_CREAT | libc::O_TRUNC;
+const FRESH: i32 = libc::O_WRONLY | libc::O_CREAT | libc::O_EXCL;
+
+fn openat_try(path: &'static str, how: i32) -> Try {
+    (libc::SYS_openat, vec![CWD_FD, Path(path), flags(how | libc::O_NONBLOCK), Number(0o600)])
+}
+
+#[test]
+fn an_open_for_writing_is_refused_as_the_kernel_refuses_it_and_told() {
+    let outside = |path: &str| -> Expected {
+        Some(Box::leak(format!("{path} OutsideWritableRoots").into_boxed_str()))
+    };
+    let tries = [
+        (openat_try("out/file", WRITE), outside("write out/file")),
+        (openat_try("out/other", libc::O_RDWR), outside("write out/other")),
+        (openat_try("out/new", CREATE), outside("create out/new")),
+        (openat_try("out/sub/fresh", FRESH), outside("create out/sub/fresh")),
+        (openat_try("out/locked/new", CREATE), outside("create out/locked/new")),
+        (openat_try("ws/.git/config", WRITE), Some("write ws/.git/config ProtectedName")),
+        (openat_try("ws/.git/new", CREATE), Some("create ws/.git/new ProtectedName")),
+        (openat_try("ws/to-absent", CREATE), outside("create out/absent")),
+        (openat_try("ws/to-to-away", CREATE), outside("create out/away")),
+        (openat_try("ws/to-out/x", CREATE), outside("create out/x")),
+        (openat_try("=../out/relative", CREATE), outside("create out/relative")),
+        (openat_try("=/proc/self/cwd/../out/own", CREATE), outside("create out/own")),
+        (openat_try("out/closed", TRUNC), outside("write out/closed")),
+        (
+            (libc::SYS_openat, vec![Held("out"), Path("=by-fd"), flags(CREATE), Number(0o600)]),
+            outside("create out/by-fd"),
+        ),
+        (
+            (
+                libc::SYS_openat,
+                vec![CWD_FD, Path("out"), flags(libc::O_TMPFILE | WRITE), Number(0o600)],
+            ),
+            outside("create out"),
+        ),
+        // What is told already.
+        (openat_try("ws/to-file", WRITE), None),
+        (openat_try("ws/to-out/file", libc::O_RDONLY | libc::O_TRUNC), None),
+        // What the kernel has other reasons to refuse, or no reason.
+        (openat_try("out/closed", WRITE), None),
+        (openat_try("out/file", FRESH), None),
+        (openat_try("out/file", libc::O_RDONLY | libc::O_CREAT), None),
+        (openat_try("out/pipe", libc::O_RDWR), None),
+        (openat_try("out", WRITE), None),
+        (openat_try("out", CREATE), None),
+        (openat_try("out/sub/", CREATE), None),
+        (openat_try("out/none/x", CREATE), None),
+        (openat_try("out/file/x", CREATE), None),
+        (openat_try("out/none", WRITE), None),
+        (openat_try("out/file", libc::O_PATH | WRITE), None),
+        (openat_try("out/none2", CREATE | libc::O_DIRECTORY), None),
+        (openat_try("ws/to-file", WRITE | libc::O_NOFOLLOW), None),
+        (openat_try("ws/to-absent", FRESH), None),
+        (openat_try("=", CREATE), None),
+        (openat_try("=/dev/null", WRITE), None),
+        (openat_try("=/dev/null", TRUNC), None),
+        (openat_try("ws/file", TRUNC), None),
+        (openat_try("ws/new", CREATE), None),
+        (openat_try("=here", CREATE), None),
+        (openat_try("ws/sub/fresh", FRESH), None),
+        ((libc::SYS_openat, vec![CWD_FD, Number(0), flags(CREATE), Number(0o600)]), None),
+        ((libc::SYS_openat, vec![CWD_FD, Number(8), flags(CREATE), Number(0o600)]), None),
+        ((libc::SYS_openat, vec![Number(99), Path("=x"), flags(CREATE), Number(0o600)]), None),
+    ];
+    check(NAMESPACES, &tries);
+}
+
+fn how(flags: i32, resolve: u64) -> Given {
+    let fields = [
+        u64::try_from(flags).unwrap(),
+        if flags & libc::O_CREAT != 0 { 0o600 } else { 0 },
+        resolve,
+    ];
+    Bytes(fields.iter().flat_map(|field| field.to_ne_bytes()).collect())
+}
+
+#[test]
+fn an_open_with_flags_in_memory_is_judged_like_any_other() {
+    let open = |path, how| (libc::SYS_openat2, vec![CWD_FD, Path(path), how, Number(24)]);
+    const NO_LINKS: u64 = 4;
+    const BENEATH: u64 = 8;
+    let tries = [
+        (open("out/file", how(WRITE, 0)), Some("write out/file OutsideWritableRoots")),
+        (open("out/new", how(CREATE, NO_LINKS)), Some("create out/new OutsideWritableRoots")),
+        (open("ws/to-file", how(WRITE, NO_LINKS)), None),
+        (open("=../out/file", how(WRITE, BENEATH)), None),
+        (open("out/file", how(libc::O_RDONLY, 0)), None),
+        (open("ws/file", how(WRITE, 0)), None),
+        ((libc::SYS_openat2, vec![CWD_FD, Path("out/other"), Number(0), Number(24)]), None),
+    ];
+    check(NAMESPACES, &tries);
+}
+
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn the_older_calls_are_judged_like_their_successors() {
+    let tries = [
+        (
+            (libc::SYS_open, vec![Path("out/file"), flags(WRITE)]),
+            Some("write out/file OutsideWritableRoots"),
+        ),
+        (
+            (libc::SYS_creat, vec![Path("out/new"), Number(0o600)]),
+            Some("create out/new OutsideWritableRoots"),
+        ),
+        ((libc::SYS_creat, vec![Path("ws/new"), Number(0o600)]), None),
+        (
+            (libc::SYS_mkdir, vec![Path("out/dir"), Number(0o700)]),
+            Some("create out/dir OutsideWritableRoots"),
+        ),
+        ((libc::SYS_rmdir, vec![Path("out/sub")]), Some("remove out/sub OutsideWritableRoots")),
+        ((libc::SYS_unlink, vec![Path("out/file")]), Some("remove out/file OutsideWritableRoots")),
+        (
+            (libc::SYS_mknod, vec![Path("out/node"), Number(0o010_600)]),
+            Some("create out/node OutsideWritableRoots"),
+        ),
+        (
+            (libc::SYS_symlink, vec![Path("=x"), Path("out/link")]),
+            Some("create out/link OutsideWritableRoots"),
+        ),
+        (
+            (libc::SYS_link, vec![Path("out/file"), Path("out/name")]),
+            Some("create out/name OutsideWritableRoots"),
+        ),
+        (
+            (libc::SYS_rename, vec![Path("out/file"), Path("out/moved")]),
+            Some("rename out/file OutsideWritableRoots"),
+        ),
+        (
+            (libc::SYS_chmod, vec![Path("out/file"), Number(0o600)]),
+            Some("change out/file OutsideWritableRoots"),
+        ),
+        (
+            (libc::SYS_lchown, vec![Path("out/other"), Number(-1), Number(-1)]),
+            Some("change out/other OutsideWritableRoots"),
+        ),
+        (
+            (libc::SYS_chown, vec![Path("out/sub"), Number(-1), Number(-1)]),
+            Some("change out/sub OutsideWritableRoots"),
+        ),
+        (
+            (libc::SYS_utime, vec![Path("out/pipe"), Number(0)]),
+            Some("change out/pipe OutsideWritableRoots"),
+        ),
+        (
+            (libc::SYS_utimes, vec![Path("out/locked"), Number(0)]),
+            Some("change out/locked OutsideWritableRoots"),
+        ),
+        (
+            (libc::SYS_futimesat, vec![CWD_FD, Path("out/closed"), Number(0)]),
+            Some("change out/closed OutsideWritableRoots"),
+        ),
+    ];
+    check(NAMESPACES, &tries);
+}
+
+#[test]
+fn names_are_made_removed_and_renamed_only_where_the_cage_is_open() {
+    let at = |call, path| (call, vec![CWD_FD, Path(path), Number(0o700)]);
+    let remove = |path, how: i32| (libc::SYS_unlinkat, vec![CWD_FD, Path(path), flags(how)]);
+    let rename = |from, to, how: i32| {
+        (libc::SYS_renameat2, vec![CWD_FD, Path(from), CWD_FD, Path(to), flags(how)])
+    };
+    let link = |from, to| (libc::SYS_linkat, vec![CWD_FD, Path(from), CWD_FD, Path(to), Number(0)]);
+    const DIRECTORY: i32 = libc::AT_REMOVEDIR;
+    let node = |path, mode| (libc::SYS_mknodat, vec![CWD_FD, Path(path), Number(mode), Number(0)]);
+    let tries = [
+        (at(libc::SYS_mkdirat, "out/dir"), Some("create out/dir OutsideWritableRoots")),
+        (at(libc::SYS_mkdirat, "out/slash/"), Some("create out/slash OutsideWritableRoots")),
+        (
+            at(libc::SYS_mkdirat, "out/locked/dir"),
+            Some("create out/locked/dir OutsideWritableRoots"),
+        ),
+        (at(libc::SYS_mkdirat, "ws/.git/dir"), Some("create ws/.git/dir ProtectedName")),
+        (at(libc::SYS_mkdirat, "out/sub"), None),
+        (at(libc::SYS_mkdirat, "out/none/dir"), None),
+        (at(libc::SYS_mkdirat, "out/."), None),
+        (at(libc::SYS_mkdirat, "ws/made"), None),
+        (node("out/node", 0o010_600), Some("create out/node OutsideWritableRoots")),
+        (node("out/plain", 0o600), Some("create out/plain OutsideWritableRoots")),
+        (node("out/bad", 0o040_600), None),
+        (node("out/bad/", 0o010_600), None),
+        (node("out/file", 0o010_600), None),
+        (
+            (libc::SYS_symlinkat, vec![Path("=x"), CWD_FD, Path("out/link")]),
+            Some("create out/link OutsideWritableRoots"),
+        ),
+        ((libc::SYS_symlinkat, vec![Path("="), CWD_FD, Path("out/link2")]), None),
+        ((libc::SYS_symlinkat, vec![Path("=x"), CWD_FD, Path("ws/link")]), None),
+        (link("out/file", "out/name"), Some("create out/name OutsideWritableRoots")),
+        (link("out/none", "out/name2"), None),
+        (link("ws/file", "ws/name"), None),
+        (remove("out/file", 0), Some("remove out/file OutsideWritableRoots")),
+        (remove("out/none", 0), Some("remove out/none OutsideWritableRoots")),
+        (remove("out/sub", DIRECTORY), Some("remove out/sub OutsideWritableRoots")),
+        (remove("ws/.git/config", 0), Some("remove ws/.git/config ProtectedName")),
+        (remove("ws/.git", DIRECTORY), Some("remove ws/.git ProtectedName")),
+        (remove("ws", DIRECTORY), Some("remove ws OutsideWritableRoots")),
+        (remove("ws/.git", 0), None),
+        (remove("ws/none", 0), None),
+        (remove("out/none/x", 0), None),
+        (remove("out/..", DIRECTORY), None),
+        (remove("out/other", 0x1000), None),
+        (remove("ws/empty", DIRECTORY), None),
+        (rename("out/file", "out/moved", 0), Some("rename out/file OutsideWritableRoots")),
+        (rename("ws/.git", "ws/git", 0), Some("rename ws/.git ProtectedName")),
+        (rename("ws/file", "ws/.git/file", 0), Some("rename ws/.git/file ProtectedName")),
+        (rename("ws/file", "out/taken", 0), Some("rename out/taken OutsideWritableRoots")),
+        (rename("out/other", "ws/other", 0), Some("rename out/other OutsideWritableRoots")),
+        (rename("ws/sub", "ws/.git", 0), None),
+        (rename("ws/none", "ws/.git", 0), None),
+        (rename("ws/file", "ws/.git", 0), None),
+        (rename("ws/sub", "ws/.git", 1), None),
+        (rename("out/none", "ws/none", 0), None),
+        (rename("ws/file", "ws/moved", 0), None),
+        (rename("ws/moved", "ws/sub/moved", 1), None),
+        (rename("ws/a", "ws/b", 0x80), None),
+    ];
+    check(NAMESPACES, &tries);
+}
+
+#[test]
+fn modes_owners_times_and_attributes_are_changed_only_where_the_cage_is_open() {
+    const OMIT: i64 = (1 << 30) - 2;
+    let times = |one: i64, two: i64| {
+        Bytes([0, one, 0, two].iter().flat_map(|n: &i64| n.to_ne_bytes()).collect())
+    };
+    let chown = |path, how: i32| {
+        (libc::SYS_fchownat, vec![CWD_FD, Path(path), Number(-1), Number(-1), flags(how)])
+    };
+    let touch =
+        |path, times, how: i32| (libc::SYS_utimensat, vec![CWD_FD, Path(path), times, flags(how)]);
+    let set = |call, path, name| {
+        (call, vec![Path(path), Path(name), Bytes(b"x".to_vec()), Number(1), Number(0)])
+    };
+    const STAY: i32 = libc::AT_SYMLINK_NOFOLLOW;
+    let tries = [
+        (
+            (libc::SYS_fchmodat, vec![CWD_FD, Path("out/file"), Number(0o600)]),
+            Some("change out/file OutsideWritableRoots"),
+        ),
+        (
+            (libc::SYS_fchmodat, vec![CWD_FD, Path("out/pipe"), Number(0o600)]),
+            Some("change out/pipe OutsideWritableRoots"),
+        ),
+        (
+            (libc::SYS_fchmodat, vec![CWD_FD, Path("ws/.git"), Number(0o700)]),
+            Some("change ws/.git ProtectedName"),
+        ),
+        (
+            (452, vec![CWD_FD, Path("out/sub"), Number(0o700), Number(0)]),
+            Some("change out/sub OutsideWritableRoots"),
+        ),
+        (
+            (452, vec![Held("out/other"), Path("="), Number(0o600), flags(libc::AT_EMPTY_PATH)]),
+            Some("change out/other OutsideWritableRoots"),
+        ),
+        ((libc::SYS_fchmodat, vec![CWD_FD, Path("out/none"), Number(0o600)]), None),
+        ((libc::SYS_fchmodat, vec![CWD_FD, Path("ws/file"), Number(0o640)]), None),
+        (
+            (libc::SYS_fchmod, vec![Open("out/closed"), Number(0o444)]),
+            Some("change out/closed OutsideWritableRoots"),
+        ),
+        ((libc::SYS_fchmod, vec![Open("ws/file"), Number(0o600)]), None),
+        ((libc::SYS_fchmod, vec![Number(98), Number(0o600)]), None),
+        (
+            (libc::SYS_fchown, vec![Open("out/locked"), Number(-1), Number(-1)]),
+            Some("change out/locked OutsideWritableRoots"),
+        ),
+        (chown("ws/.git/config", 0), Some("change ws/.git/config ProtectedName")),
+        (chown("ws/to-out", 0), Some("change out OutsideWritableRoots")),
+        (chown("ws/to-out", STAY), None),
+        (chown("ws/file", 0), None),
+        (chown("ws/file", 0x2), None),
+        (touch("ws/.git/hooks", Number(0), 0), Some("change ws/.git/hooks ProtectedName")),
+        (touch("ws/to-file", Number(0), STAY), None),
+        (touch("out/file", times(OMIT, OMIT), 0), None),
+        (touch("out/file", times(-5, 0), 0), None),
+        (touch("out/none", Number(0), 0), None),
+        (touch("ws/file", times(OMIT, 0), 0), None),
+        ((libc::SYS_utimensat, vec![Open("ws/.git/hooks"), Number(0), Number(0), Number(0)]), None),
+        (
+            (libc::SYS_truncate, vec![Path("out/file"), Number(0)]),
+            Some("write out/file OutsideWritableRoots"),
+        ),
+        ((libc::SYS_truncate, vec![Path("out/sub"), Number(0)]), None),
+        ((libc::SYS_truncate, vec![Path("out/closed"), Number(0)]), None),
+        ((libc::SYS_truncate, vec![Path("out/other"), Number(-1)]), None),
+        ((libc::SYS_truncate, vec![Path("ws/file"), Number(1)]), None),
+        (set(libc::SYS_setxattr, "ws/.git/config", "=user.x"), None),
+        (set(libc::SYS_setxattr, "out/other", "=user.x"), None),
+        (set(libc::SYS_lsetxattr, "out", "=user.x"), None),
+        (set(libc::SYS_setxattr, "out/file", "="), None),
+        ((libc::SYS_removexattr, vec![Path("out/other"), Path("=user.x")]), None),
+        ((libc::SYS_fremovexattr, vec![Open("out/other"), Path("=user.x")]), None),
+        (set(libc::SYS_setxattr, "ws/file", "=bad.x"), None),
+    ];
+    check(NAMESPACES, &tries);
+}
+
+#[test]
+fn attributes_outside_are_refused_and_told() {
+    let set = |call, path| {
+        (call, vec![Path(path), Path("=user.x"), Bytes(b"x".to_vec()), Number(1), Number(0)])
+    };
+    let tries = [
+        (set(libc::SYS_setxattr, "out/file"), Some("change out/file OutsideWritableRoots")),
+        (set(libc::SYS_lsetxattr, "out/other"), Some("change out/other OutsideWritableRoots")),
+        (
+            (libc::SYS_removexattr, vec![Path("out/sub"), Path("=user.x")]),
+            Some("change out/sub OutsideWritableRoots"),
+        ),
+        (
+            (libc::SYS_lremovexattr, vec![Path("out/closed"), Path("=user.x")]),
+            Some("change out/closed OutsideWritableRoots"),
+        ),
+        (
+            (
+                libc::SYS_fsetxattr,
+                vec![
+                    Open("out/locked"),
+                    Path("=user.x"),
+                    Bytes(b"x".to_vec()),
+                    Number(1),
+                    Number(0),
+                ],
+            ),
+            Some("change out/locked OutsideWritableRoots"),
+        ),
+        (
+            (libc::SYS_fremovexattr, vec![Open("ws/.git/config"), Path("=user.x")]),
+            Some("change ws/.git/config ProtectedName"),
+        ),
+    ];
+    check(NAMESPACES, &tries);
+}
+
+#[test]
+fn where_landlock_is_alone_its_refusals_are_told_and_no_others() {
+    let make = |path| (libc::SYS_mkdirat, vec![CWD_FD, Path(path), Number(0o700)]);
+    let remove = |path, how: i32| (libc::SYS_unlinkat, vec![CWD_FD, Path(path), flags(how)]);
+    let rename =
+        |from, to| (libc::SYS_renameat2, vec![CWD_FD, Path(from), CWD_FD, Path(to), Number(0)]);
+    let tries = [
+        (openat_try("out/file", WRITE), Some("write out/file OutsideWritableRoots")),
+        (openat_try("out/new", CREATE), Some("create out/new OutsideWritableRoots")),
+        (openat_try("ws/to-away", CREATE), Some("create out/away OutsideWritableRoots")),
+        (openat_try("out/pipe", libc::O_RDWR), Some("write out/pipe OutsideWritableRoots")),
+        (openat_try("out/closed", WRITE), None),
+        (openat_try("out/closed", TRUNC), None),
+        (openat_try("out/locked/new", CREATE), None),
+        (openat_try("out/file", FRESH), None),
+        (openat_try("out", WRITE), None),
+        (openat_try("=/dev/null", WRITE), None),
+        (openat_try("ws/file", TRUNC), None),
+        (openat_try("ws/new", CREATE), None),
+        (openat_try("ws/.git/config", WRITE), None),
+        (make("out/dir"), Some("create out/dir OutsideWritableRoots")),
+        (make("out/sub"), None),
+        (make("out/locked/dir"), None),
+        (make("ws/dir"), None),
+        (remove("out/file", 0), Some("remove out/file OutsideWritableRoots")),
+        (remove("out/sub", libc::AT_REMOVEDIR), Some("remove out/sub OutsideWritableRoots")),
+        (remove("out/none", 0), None),
+        (remove("ws/dir", libc::AT_REMOVEDIR), None),
+        (rename("out/file", "out/moved"), Some("rename out/file OutsideWritableRoots")),
+        (rename("ws/file", "out/moved"), Some("rename out/moved OutsideWritableRoots")),
+        (rename("ws/file", "ws/moved"), None),
+        (
+            (libc::SYS_truncate, vec![Path("out/other"), Number(0)]),
+            Some("write out/other OutsideWritableRoots"),
+        ),
+        ((libc::SYS_fchmodat, vec![CWD_FD, Path("out/sub"), Number(0o755)]), None),
+    ];
+    check(LANDLOCK, &tries);
+}
