@@ -12,6 +12,8 @@ pub struct ExecEnv {
     sandbox: SandboxType,
     #[cfg(target_os = "linux")]
     cage: Option<std::sync::Arc<crate::linux::Cage>>,
+    #[cfg(target_os = "macos")]
+    seatbelt: Option<std::sync::Arc<crate::macos::Seatbelt>>,
 }
 
 impl ExecEnv {
@@ -21,6 +23,8 @@ impl ExecEnv {
             sandbox,
             #[cfg(target_os = "linux")]
             cage: None,
+            #[cfg(target_os = "macos")]
+            seatbelt: None,
         }
     }
 
@@ -34,6 +38,18 @@ impl ExecEnv {
     #[cfg(target_os = "linux")]
     pub fn cage(&self) -> Option<&crate::linux::Cage> {
         self.cage.as_deref()
+    }
+
+    #[cfg(target_os = "macos")]
+    pub(crate) fn belted(params: ExecParams, seatbelt: crate::macos::Seatbelt) -> Self {
+        let seatbelt = Some(std::sync::Arc::new(seatbelt));
+        Self { params, sandbox: SandboxType::MacosSeatbelt, seatbelt }
+    }
+
+    /// The profile that its process must be entered into.
+    #[cfg(target_os = "macos")]
+    pub fn seatbelt(&self) -> Option<&crate::macos::Seatbelt> {
+        self.seatbelt.as_deref()
     }
 
     /// The file to execute.

@@ -8,6 +8,7 @@
 mod exec_env;
 #[cfg(target_os = "linux")]
 pub mod linux;
+pub mod macos;
 mod manager;
 mod roots;
 #[cfg(target_os = "linux")]

@@ -23,6 +23,10 @@ pub enum SandboxTransformError {
     #[cfg(target_os = "linux")]
     #[error(transparent)]
     Cage(#[from] crate::linux::CageError),
+    /// There is no Seatbelt profile for the roots.
+    #[cfg(target_os = "macos")]
+    #[error(transparent)]
+    Seatbelt(#[from] crate::macos::SeatbeltError),
     /// This system has no sandbox yet.
     #[error("there is no sandbox for this system yet")]
     Unavailable,
@@ -80,14 +84,33 @@ fn status() -> Enforcement {
     crate::linux::status()
 }
 
-#[cfg(not(target_os = "linux"))]
+#[cfg(target_os = "macos")]
+fn confine(
+    mut params: sandgate_protocol::ExecParams,
+    layout: &Layout,
+    network: NetworkAccess,
+) -> Result<ExecEnv, SandboxTransformError> {
+    if status().sandbox == SandboxType::None {
+        return Err(SandboxTransformError::Unavailable);
+    }
+    params.env.insert(SANDBOX.into(), crate::macos::SANDBOX_NAME.into());
+    let seatbelt = crate::macos::Seatbelt::build(layout, network)?;
+    Ok(ExecEnv::belted(params, seatbelt))
+}
+
+#[cfg(target_os = "macos")]
+fn status() -> Enforcement {
+    crate::macos::status()
+}
+
+#[cfg(not(any(target_os = "linux", target_os = "macos")))]
 fn status() -> Enforcement {
     let missing = vec![SandboxTransformError::Unavailable.to_string()];
     let sandbox = SandboxType::None;
     Enforcement { sandbox, namespaces: false, landlock_abi: 0, seccomp: false, missing }
 }
 
-#[cfg(not(target_os = "linux"))]
+#[cfg(not(any(target_os = "linux", target_os = "macos")))]
 fn confine(
     _params: sandgate_protocol::ExecParams,
     _layout: &Layout,

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 /// Names that no confined command may write to, remove, replace or make: they tell other programs
 /// what to run.
-const PROTECTED: [&str; 3] = [".git", ".codex", ".agents"];
+pub(crate) const PROTECTED: [&str; 3] = [".git", ".codex", ".agents"];
 
 /// How many directories are looked at for repositories inside a root. What lies beyond is not found;
 /// a repository there is as writable as the rest.
