@@ -17,3 +17,4 @@ mod sys;
 pub use exec_env::ExecEnv;
 pub use manager::{SandboxManager, SandboxTransformError};
 pub use roots::{Layout, RootError};
+pub mod windows;
