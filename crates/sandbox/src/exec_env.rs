@@ -14,6 +14,8 @@ pub struct ExecEnv {
     cage: Option<std::sync::Arc<crate::linux::Cage>>,
     #[cfg(target_os = "macos")]
     seatbelt: Option<std::sync::Arc<crate::macos::Seatbelt>>,
+    #[cfg(windows)]
+    restriction: Option<std::sync::Arc<crate::windows::Restriction>>,
 }
 
 impl ExecEnv {
@@ -25,6 +27,8 @@ impl ExecEnv {
             cage: None,
             #[cfg(target_os = "macos")]
             seatbelt: None,
+            #[cfg(windows)]
+            restriction: None,
         }
     }
 
@@ -50,6 +54,21 @@ impl ExecEnv {
     #[cfg(target_os = "macos")]
     pub fn seatbelt(&self) -> Option<&crate::macos::Seatbelt> {
         self.seatbelt.as_deref()
+    }
+
+    #[cfg(windows)]
+    pub(crate) fn restricted(
+        params: ExecParams,
+        restriction: std::sync::Arc<crate::windows::Restriction>,
+    ) -> Self {
+        let sandbox = SandboxType::WindowsRestrictedToken;
+        Self { params, sandbox, restriction: Some(restriction) }
+    }
+
+    /// What its process must be started with.
+    #[cfg(windows)]
+    pub fn restriction(&self) -> Option<&std::sync::Arc<crate::windows::Restriction>> {
+        self.restriction.as_ref()
     }
 
     /// The file to execute.

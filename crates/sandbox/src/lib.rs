@@ -13,8 +13,11 @@ mod manager;
 mod roots;
 #[cfg(target_os = "linux")]
 mod sys;
+#[cfg(windows)]
+#[path = "sys/windows/mod.rs"]
+mod sys;
+pub mod windows;
 
 pub use exec_env::ExecEnv;
 pub use manager::{SandboxManager, SandboxTransformError};
 pub use roots::{Layout, RootError};
-pub mod windows;

@@ -7,11 +7,15 @@ use sandgate_protocol::{Enforcement, NetworkAccess, SandboxPolicy, SandboxType};
 /// Tells a command that the network is closed to it.
 const NETWORK_DISABLED: &str = "CODEX_SANDBOX_NETWORK_DISABLED";
 /// Tells a command what confines it.
+#[cfg(not(windows))]
 const SANDBOX: &str = "CODEX_SANDBOX";
 
 /// Applies a grant's terms to its command.
 #[derive(Debug, Default)]
-pub struct SandboxManager {}
+pub struct SandboxManager {
+    #[cfg(windows)]
+    windows: crate::windows::WindowsSandbox,
+}
 
 /// Why a command could not be confined. It must then not run.
 #[derive(Debug, thiserror::Error)]
@@ -27,19 +31,33 @@ pub enum SandboxTransformError {
     #[cfg(target_os = "macos")]
     #[error(transparent)]
     Seatbelt(#[from] crate::macos::SeatbeltError),
-    /// This system has no sandbox yet.
-    #[error("there is no sandbox for this system yet")]
+    /// The sandbox for Windows is off, or could not be set up.
+    #[cfg(windows)]
+    #[error(transparent)]
+    Windows(#[from] crate::windows::WindowsError),
+    /// This system has no sandbox.
+    #[error("there is no sandbox for this system")]
     Unavailable,
 }
 
 impl SandboxManager {
     /// A manager for this machine.
     pub fn new() -> Self {
-        Self {}
+        Self::default()
+    }
+
+    /// A manager that confines commands with the sandbox for Windows, which is experimental, if the
+    /// person wants it.
+    #[cfg(windows)]
+    pub fn with_windows(windows: crate::windows::WindowsSandbox) -> Self {
+        Self { windows }
     }
 
     /// What this machine can enforce.
     pub fn status(&self) -> Enforcement {
+        #[cfg(windows)]
+        return self.windows.status();
+        #[cfg(not(windows))]
         status()
     }
 
@@ -64,7 +82,21 @@ impl SandboxManager {
             return Ok(ExecEnv::new(params, SandboxType::None));
         }
         let layout = Layout::of(&policy, &workspace, &params.env)?;
+        #[cfg(windows)]
+        return self.confine_on_windows(params, &layout, network);
+        #[cfg(not(windows))]
         confine(params, &layout, network)
+    }
+
+    #[cfg(windows)]
+    fn confine_on_windows(
+        &self,
+        mut params: sandgate_protocol::ExecParams,
+        layout: &Layout,
+        network: NetworkAccess,
+    ) -> Result<ExecEnv, SandboxTransformError> {
+        let restriction = self.windows.confine(&mut params, layout, network)?;
+        Ok(ExecEnv::restricted(params, restriction))
     }
 }
 
@@ -103,14 +135,14 @@ fn status() -> Enforcement {
     crate::macos::status()
 }
 
-#[cfg(not(any(target_os = "linux", target_os = "macos")))]
+#[cfg(not(any(target_os = "linux", target_os = "macos", windows)))]
 fn status() -> Enforcement {
     let missing = vec![SandboxTransformError::Unavailable.to_string()];
     let sandbox = SandboxType::None;
     Enforcement { sandbox, namespaces: false, landlock_abi: 0, seccomp: false, missing }
 }
 
-#[cfg(not(any(target_os = "linux", target_os = "macos")))]
+#[cfg(not(any(target_os = "linux", target_os = "macos", windows)))]
 fn confine(
     _params: sandgate_protocol::ExecParams,
     _layout: &Layout,

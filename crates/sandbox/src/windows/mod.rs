@@ -8,12 +8,17 @@
 
 mod acl;
 pub mod environment;
+pub mod list;
 pub mod network;
 pub mod quote;
+#[cfg(windows)]
+mod restriction;
 mod session;
 mod sid;
 
 pub use acl::{Action, Entry, Kind, Reach, Step, plan};
+#[cfg(windows)]
+pub use restriction::{Restriction, WindowsSandbox};
 pub use session::{AccessLists, Session};
 pub use sid::{NotASession, SessionSid};
 

@@ -10,6 +10,9 @@ const MAX_UNITS: usize = 32_767;
 /// The longest that `cmd.exe` reads.
 const MAX_CMD_UNITS: usize = 8_191;
 
+/// The longest path that every program takes, its end included.
+const MAX_PLAIN_PATH: usize = 260;
+
 const QUOTE: u16 = b'"' as u16;
 const BACKSLASH: u16 = b'\\' as u16;
 const SPACE: u16 = b' ' as u16;
@@ -104,6 +107,18 @@ pub fn is_batch(program: &[u16]) -> bool {
     let extension: Vec<u16> = program[..end].iter().rev().take(4).rev().copied().collect();
     let extension = String::from_utf16_lossy(&extension).to_ascii_lowercase();
     extension == ".bat" || extension == ".cmd"
+}
+
+/// A path without the prefix `\\?\`, which canonical paths have and which `cmd.exe` and others do not
+/// work in. A path that means something else without it keeps it.
+pub fn plain_path(path: &[u16]) -> &[u16] {
+    let prefix: [u16; 4] = [BACKSLASH, BACKSLASH, b'?'.into(), BACKSLASH];
+    let Some(plain) = path.strip_prefix(&prefix) else { return path };
+    let letter = |unit: &u16| u8::try_from(*unit).is_ok_and(|unit| unit.is_ascii_alphabetic());
+    let drive = matches!(plain, [first, 0x3a, BACKSLASH, ..] if letter(first));
+    let trimmed = |name: &[u16]| matches!(name.last(), Some(0x20 | 0x2e));
+    let exact = plain.split(|unit| *unit == BACKSLASH).any(trimmed);
+    if drive && !exact && plain.len() < MAX_PLAIN_PATH { plain } else { path }
 }
 
 /// Characters that `cmd.exe` does not leave alone between quotation marks.

@@ -147,6 +147,20 @@ fn a_batch_file_is_known_by_its_name() {
     }
 }
 
+#[test]
+fn a_path_is_plain_where_that_means_the_same() {
+    let long = format!(r"\\?\C:\{}", "x".repeat(260));
+    for (path, expected) in [
+        (r"\\?\C:\work", r"C:\work"),
+        (r"C:\work", r"C:\work"),
+        (r"\\?\UNC\server\share", r"\\?\UNC\server\share"),
+        (r"\\?\C:\work.\x", r"\\?\C:\work.\x"),
+        (&long, &long),
+    ] {
+        assert_eq!(String::from_utf16(plain_path(&wide(path))).unwrap(), expected);
+    }
+}
+
 proptest! {
     /// spec PLATFORMS.20: A command line that Windows is given is quoted so that the rules of the C
     /// runtime give the same arguments back.

@@ -21,6 +21,17 @@ impl SessionSid {
         // The last part is above those that accounts of a machine or a domain are counted by.
         Self([a, b, c, d | 1 << 31])
     }
+
+    /// As Windows keeps it.
+    pub fn to_bytes(self) -> Vec<u8> {
+        // The form, how many numbers follow, the authority (5, Windows itself), and that the rest
+        // names a machine or a domain.
+        let mut bytes = vec![1, 5, 0, 0, 0, 0, 0, 5];
+        for number in std::iter::once(21).chain(self.0) {
+            bytes.extend(number.to_le_bytes());
+        }
+        bytes
+    }
 }
 
 impl Default for SessionSid {
@@ -65,6 +76,9 @@ mod tests {
         let sid = SessionSid::new();
         assert_eq!(sid.to_string().parse(), Ok(sid));
         assert_ne!(sid, SessionSid::new());
+        let known: SessionSid = "S-1-5-21-1-258-3-4294967295".parse().unwrap();
+        let numbers = [21, 0, 0, 0, 1, 0, 0, 0, 2, 1, 0, 0, 3, 0, 0, 0, 255, 255, 255, 255];
+        assert_eq!(known.to_bytes()[8..], numbers);
         for other in
             ["S-1-1-0", "S-1-5-21-1-2-3-1001", "S-1-5-21-1-2-3", "S-1-5-21-+1-2-3-4294967295"]
         {
