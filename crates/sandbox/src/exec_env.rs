@@ -12,6 +12,10 @@ pub struct ExecEnv {
     sandbox: SandboxType,
     #[cfg(target_os = "linux")]
     cage: Option<std::sync::Arc<crate::linux::Cage>>,
+    #[cfg(target_os = "macos")]
+    seatbelt: Option<std::sync::Arc<crate::macos::Seatbelt>>,
+    #[cfg(windows)]
+    restriction: Option<std::sync::Arc<crate::windows::Restriction>>,
 }
 
 impl ExecEnv {
@@ -21,6 +25,10 @@ impl ExecEnv {
             sandbox,
             #[cfg(target_os = "linux")]
             cage: None,
+            #[cfg(target_os = "macos")]
+            seatbelt: None,
+            #[cfg(windows)]
+            restriction: None,
         }
     }
 
@@ -33,6 +41,33 @@ impl ExecEnv {
     #[cfg(target_os = "linux")]
     pub fn cage(&self) -> Option<&std::sync::Arc<crate::linux::Cage>> {
         self.cage.as_ref()
+    }
+
+    #[cfg(target_os = "macos")]
+    pub(crate) fn belted(params: ExecParams, seatbelt: crate::macos::Seatbelt) -> Self {
+        let seatbelt = Some(std::sync::Arc::new(seatbelt));
+        Self { params, sandbox: SandboxType::MacosSeatbelt, seatbelt }
+    }
+
+    /// The profile that its process must be entered into.
+    #[cfg(target_os = "macos")]
+    pub fn seatbelt(&self) -> Option<&crate::macos::Seatbelt> {
+        self.seatbelt.as_deref()
+    }
+
+    #[cfg(windows)]
+    pub(crate) fn restricted(
+        params: ExecParams,
+        restriction: std::sync::Arc<crate::windows::Restriction>,
+    ) -> Self {
+        let sandbox = SandboxType::WindowsRestrictedToken;
+        Self { params, sandbox, restriction: Some(restriction) }
+    }
+
+    /// What its process must be started with.
+    #[cfg(windows)]
+    pub fn restriction(&self) -> Option<&std::sync::Arc<crate::windows::Restriction>> {
+        self.restriction.as_ref()
     }
 
     /// The file to execute.

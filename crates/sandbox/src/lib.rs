@@ -9,12 +9,17 @@ mod denied;
 mod exec_env;
 #[cfg(target_os = "linux")]
 pub mod linux;
+pub mod macos;
 mod manager;
 mod nested;
 mod roots;
 mod select;
 #[cfg(target_os = "linux")]
 mod sys;
+#[cfg(windows)]
+#[path = "sys/windows/mod.rs"]
+mod sys;
+pub mod windows;
 
 pub use denied::{Denial, denied};
 pub use exec_env::ExecEnv;

@@ -1,7 +1,7 @@
 //! Chooses and applies the confinement that a grant names.
 
 use crate::nested::NETWORK_DISABLED;
-#[cfg(not(target_os = "linux"))]
+#[cfg(target_os = "macos")]
 use crate::nested::SANDBOX;
 use crate::{Denial, ExecEnv, PartialEnforcement, RootError, Selected};
 use sandgate_policy::{Confinement, Grant};
@@ -15,6 +15,8 @@ use sandgate_protocol::{
 pub struct SandboxManager {
     #[cfg(target_os = "linux")]
     cages: crate::linux::Cages,
+    #[cfg(windows)]
+    windows: crate::windows::WindowsSandbox,
     status: std::sync::OnceLock<Enforcement>,
 }
 
@@ -28,8 +30,16 @@ pub enum SandboxTransformError {
     #[cfg(target_os = "linux")]
     #[error(transparent)]
     Cage(#[from] crate::linux::CageError),
-    /// This system has no sandbox yet.
-    #[error("there is no sandbox for this system yet")]
+    /// There is no Seatbelt profile for the roots.
+    #[cfg(target_os = "macos")]
+    #[error(transparent)]
+    Seatbelt(#[from] crate::macos::SeatbeltError),
+    /// The sandbox for Windows is off, or could not be set up.
+    #[cfg(windows)]
+    #[error(transparent)]
+    Windows(#[from] crate::windows::WindowsError),
+    /// This system has no sandbox.
+    #[error("there is no sandbox for this system")]
     Unavailable,
 }
 
@@ -39,9 +49,16 @@ impl SandboxManager {
         Self::default()
     }
 
+    /// A manager that confines commands with the sandbox for Windows, which is experimental, if the
+    /// person wants it.
+    #[cfg(windows)]
+    pub fn with_windows(windows: crate::windows::WindowsSandbox) -> Self {
+        Self { windows, ..Self::default() }
+    }
+
     /// What this machine can enforce. It is tried once.
     pub fn status(&self) -> Enforcement {
-        self.status.get_or_init(status).clone()
+        self.status.get_or_init(|| self.try_status()).clone()
     }
 
     /// What really holds a command that had namespaces of its own, or not, and a supervisor, or not.
@@ -76,7 +93,7 @@ impl SandboxManager {
         #[cfg(not(target_os = "linux"))]
         {
             let layout = crate::Layout::of(&policy, &workspace, &params.env, &extras)?;
-            confine(params, &layout, network)
+            self.confine(params, &layout, network)
         }
     }
 
@@ -104,30 +121,70 @@ impl SandboxManager {
 }
 
 #[cfg(target_os = "linux")]
-fn status() -> Enforcement {
-    crate::linux::status()
-}
-
-#[cfg(not(target_os = "linux"))]
-fn status() -> Enforcement {
-    let missing = vec![SandboxTransformError::Unavailable.to_string()];
-    let sandbox = SandboxType::None;
-    Enforcement {
-        sandbox,
-        namespaces: false,
-        landlock_abi: 0,
-        seccomp: false,
-        supervisor: false,
-        missing,
+impl SandboxManager {
+    fn try_status(&self) -> Enforcement {
+        crate::linux::status()
     }
 }
 
-#[cfg(not(target_os = "linux"))]
-fn confine(
-    _params: sandgate_protocol::ExecParams,
-    _layout: &crate::Layout,
-    _network: NetworkAccess,
-) -> Result<ExecEnv, SandboxTransformError> {
-    let _ = SANDBOX;
-    Err(SandboxTransformError::Unavailable)
+#[cfg(target_os = "macos")]
+impl SandboxManager {
+    fn try_status(&self) -> Enforcement {
+        crate::macos::status()
+    }
+
+    fn confine(
+        &self,
+        mut params: sandgate_protocol::ExecParams,
+        layout: &crate::Layout,
+        network: NetworkAccess,
+    ) -> Result<ExecEnv, SandboxTransformError> {
+        if self.status().sandbox == SandboxType::None {
+            return Err(SandboxTransformError::Unavailable);
+        }
+        params.env.insert(SANDBOX.into(), crate::macos::SANDBOX_NAME.into());
+        let seatbelt = crate::macos::Seatbelt::build(layout, network)?;
+        Ok(ExecEnv::belted(params, seatbelt))
+    }
+}
+
+#[cfg(windows)]
+impl SandboxManager {
+    fn try_status(&self) -> Enforcement {
+        self.windows.status()
+    }
+
+    fn confine(
+        &self,
+        mut params: sandgate_protocol::ExecParams,
+        layout: &crate::Layout,
+        network: NetworkAccess,
+    ) -> Result<ExecEnv, SandboxTransformError> {
+        let restriction = self.windows.confine(&mut params, layout, network)?;
+        Ok(ExecEnv::restricted(params, restriction))
+    }
+}
+
+#[cfg(not(any(target_os = "linux", target_os = "macos", windows)))]
+impl SandboxManager {
+    fn try_status(&self) -> Enforcement {
+        let missing = vec![SandboxTransformError::Unavailable.to_string()];
+        Enforcement {
+            sandbox: SandboxType::None,
+            namespaces: false,
+            landlock_abi: 0,
+            seccomp: false,
+            supervisor: false,
+            missing,
+        }
+    }
+
+    fn confine(
+        &self,
+        _params: sandgate_protocol::ExecParams,
+        _layout: &crate::Layout,
+        _network: NetworkAccess,
+    ) -> Result<ExecEnv, SandboxTransformError> {
+        Err(SandboxTransformError::Unavailable)
+    }
 }

@@ -2,7 +2,9 @@
 //!
 //! There is no subreaper here. A process that leaves its session is ended with the call only if it
 //! stayed in the group, and nothing is ended when this program is killed: `docs/platforms.md` says
-//! so. This file is compile-checked; it has not been run.
+//! so. A confined command is started by `sandbox-exec`, which becomes it: what is wrong with the
+//! program is then said by `sandbox-exec`, in the command's own error stream. This file is
+//! compile-checked; it has not been run.
 
 #![expect(clippy::disallowed_methods, reason = "this is one of the places that start processes")]
 
@@ -10,6 +12,7 @@ use super::streams::{End, Ends};
 use super::{Ended, Launch, LaunchError, Launched, Stage};
 use crate::handle::Exit;
 use rustix::process::{Pid, Signal};
+use sandgate_sandbox::ExecEnv;
 use std::io;
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::Stdio;
@@ -35,12 +38,8 @@ impl Nursery {
         let Ends { stdin, stdout, stderr, terminal, theirs } =
             Ends::connect(launch.stdio).map_err(set_up)?;
         let [their_stdin, their_stdout, their_stderr] = theirs.map(stdio);
-        let mut command = Command::new(env.program());
-        let mut argv = env.argv();
-        if let Some(name) = argv.next() {
-            command.arg0(name);
-        }
-        command.args(argv).env_clear().envs(env.env()).current_dir(env.cwd());
+        let mut command = command(env);
+        command.env_clear().envs(env.env()).current_dir(env.cwd());
         command.stdin(their_stdin).stdout(their_stdout).stderr(their_stderr);
         let takes_terminal = terminal.is_some();
         let prepare = move || {
@@ -60,6 +59,31 @@ impl Nursery {
         let job = Job { child, group };
         Ok(Launched { job, stdin, stdout: Some(stdout), stderr, terminal })
     }
+}
+
+/// The program and its arguments, with what confines it around them.
+#[cfg(target_os = "macos")]
+fn command(env: &ExecEnv) -> Command {
+    let Some(seatbelt) = env.seatbelt() else { return unconfined(env) };
+    let argv = seatbelt.wrap(env.program(), env.argv().skip(1));
+    let mut command = Command::new(&argv[0]);
+    command.args(&argv[1..]);
+    command
+}
+
+#[cfg(not(target_os = "macos"))]
+fn command(env: &ExecEnv) -> Command {
+    unconfined(env)
+}
+
+fn unconfined(env: &ExecEnv) -> Command {
+    let mut command = Command::new(env.program());
+    let mut argv = env.argv();
+    if let Some(name) = argv.next() {
+        command.arg0(name);
+    }
+    command.args(argv);
+    command
 }
 
 /// The step that failed, as far as the error tells.

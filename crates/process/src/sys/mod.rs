@@ -61,12 +61,18 @@ pub(crate) struct Launched {
 pub(crate) struct LaunchError {
     pub(crate) stage: Stage,
     pub(crate) source: std::io::Error,
+    #[cfg(target_os = "linux")]
     step: Option<String>,
 }
 
 impl LaunchError {
     pub(crate) fn new(stage: Stage, source: impl Into<std::io::Error>) -> Self {
-        Self { stage, source: source.into(), step: None }
+        Self {
+            stage,
+            source: source.into(),
+            #[cfg(target_os = "linux")]
+            step: None,
+        }
     }
 
     /// The same, with what was being done.

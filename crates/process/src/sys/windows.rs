@@ -1,17 +1,31 @@
 //! Windows: a job object for each job, which ends every process in it when it is closed.
 //!
-//! There is no terminal yet: a job that asks for one is told so. This file is compile-checked; it
-//! has not been run.
+//! A confined command is started with its session's token; everything else is the same for both. A
+//! command has its three streams and no other handle. There is no terminal yet: a job that asks for
+//! one is told so. What of this has been run, and where, is in `docs/platforms.md`.
 
-#![expect(clippy::disallowed_methods, reason = "this is one of the places that start processes")]
+mod create;
+mod job_object;
+mod streams;
+
+pub(crate) use streams::{Reader, Writer};
 
 use super::{Ended, Launch, LaunchError, Launched, Stage, Stdio};
 use crate::handle::Exit;
-use crate::spawner::{Stdin, TerminalSize};
-use process_wrap::tokio::{ChildWrapper, CommandWrap, JobObject, KillOnDrop};
+use crate::spawner::TerminalSize;
+use job_object::JobObject;
+use sandgate_sandbox::windows::Restriction;
 use std::io;
-use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::process::{ChildStdin, Command};
+use std::os::windows::io::OwnedHandle;
+use std::sync::Arc;
+use std::time::Duration;
+use streams::Ends;
+use tokio::sync::oneshot;
+
+/// What a call says that answers with a boolean.
+fn done(result: windows_sys::core::BOOL) -> io::Result<()> {
+    if result == 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
 
 /// Starts jobs directly.
 pub(crate) struct Nursery {}
@@ -22,40 +36,48 @@ impl Nursery {
     }
 
     /// Starts a job and waits until its program runs.
-    #[expect(clippy::unused_async, reason = "starting a job waits on other systems")]
     pub(crate) async fn launch(&self, launch: Launch<'_>) -> Result<Launched, LaunchError> {
         let Stdio::Pipes(stdin) = launch.stdio else {
             let why = "terminals are not supported on Windows yet: run the command without one";
             let source = io::Error::new(io::ErrorKind::Unsupported, why);
             return Err(LaunchError::new(Stage::Terminal, source));
         };
+        let set_up = |e: io::Error| LaunchError::new(Stage::SetUp, e);
         let env = launch.env;
         super::check_directory(env.cwd())?;
-        let mut command = Command::new(env.program());
-        command.args(env.argv().skip(1)).env_clear().envs(env.env()).current_dir(env.cwd());
-        command.stdin(match stdin {
-            Stdin::Null => std::process::Stdio::null(),
-            Stdin::Piped => std::process::Stdio::piped(),
-            Stdin::Inherit => std::process::Stdio::inherit(),
-        });
-        command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
-        let mut child = CommandWrap::from(command)
-            .wrap(JobObject)
-            .wrap(KillOnDrop)
-            .spawn()
-            .map_err(|e| LaunchError::new(Stage::Exec, e))?;
-        let stdin = child.stdin().take().map(Writer);
-        let stdout = child.stdout().take().map(|pipe| Reader(Box::new(pipe)));
-        let stderr = child.stderr().take().map(|pipe| Reader(Box::new(pipe)));
-        let pid = child.id().unwrap_or(0);
-        Ok(Launched { job: Job { child, pid }, stdin, stdout, stderr, terminal: None })
+        let Ends { stdin: our_stdin, stdout, stderr, theirs } =
+            Ends::connect(stdin).await.map_err(set_up)?;
+        let restriction = env.restriction().cloned();
+        let object = JobObject::new(restriction.is_some()).map_err(set_up)?;
+        let created = create::create(env, stdin, &theirs, &object)?;
+        // Only the job has them now, so that the pipes end with it.
+        drop(theirs);
+        let exit = watch(created.process).map_err(set_up)?;
+        let job = Job { object, pid: created.pid, exit, ended: None, _restriction: restriction };
+        let (stdout, stderr) = (Some(stdout), Some(stderr));
+        Ok(Launched { job, stdin: our_stdin, stdout, stderr, terminal: None })
     }
+}
+
+/// Waits for a process on a thread of its own, which lives as long as the process.
+fn watch(process: OwnedHandle) -> io::Result<oneshot::Receiver<Exit>> {
+    let (tell, hear) = oneshot::channel();
+    std::thread::Builder::new().name("sandgate-wait".to_owned()).spawn(move || {
+        let exit = create::wait(&process).map_or(Exit::KILLED, Exit::Code);
+        // Nobody listens once the job is gone.
+        let _ = tell.send(exit);
+    })?;
+    Ok(hear)
 }
 
 /// A command and its job object. Dropping it ends them.
 pub(crate) struct Job {
-    child: Box<dyn ChildWrapper>,
+    object: JobObject,
     pid: u32,
+    exit: oneshot::Receiver<Exit>,
+    ended: Option<Exit>,
+    /// The access lists of a session stay as they are while a command of it runs.
+    _restriction: Option<Arc<Restriction>>,
 }
 
 /// There are no signals here.
@@ -78,51 +100,33 @@ impl Job {
 
     /// Waits for the command itself, not for the rest of its job.
     pub(crate) async fn ended(&mut self) -> Ended {
-        let code = self.child.inner_mut().wait().await.ok().and_then(|status| status.code());
-        Ended { exit: code.map_or(Exit::KILLED, Exit::Code), stragglers: true }
+        let exit = match self.ended {
+            Some(exit) => exit,
+            None => (&mut self.exit).await.unwrap_or(Exit::KILLED),
+        };
+        self.ended = Some(exit);
+        Ended { exit, stragglers: self.object.is_in_use() }
     }
 
     /// An interrupt cannot be sent to one job only, so it ends it.
-    pub(crate) fn signal(&mut self, _signal: i32) {
+    pub(crate) fn signal(&self, _signal: i32) {
         self.kill();
     }
 
-    pub(crate) fn kill(&mut self) {
-        // It fails only when there is nothing left to end.
-        let _ = self.child.start_kill();
+    pub(crate) fn kill(&self) {
+        self.object.kill();
     }
 
     pub(crate) async fn gone(&mut self) -> u32 {
-        let _ = self.child.wait().await;
+        while self.object.is_in_use() {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
         0
     }
 
-    /// The rest of the job lives until this program ends.
+    /// The rest of the job lives on.
     pub(crate) fn leave(self) {
-        drop(self.child.into_inner());
-    }
-}
-
-/// The reading end of a pipe.
-pub(crate) struct Reader(Box<dyn AsyncRead + Send + Unpin>);
-
-impl Reader {
-    pub(crate) async fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        match self.0.read(buffer).await {
-            // The last process that held the other end is gone.
-            Err(e) if e.kind() == io::ErrorKind::BrokenPipe => Ok(0),
-            other => other,
-        }
-    }
-}
-
-/// The writing end of a pipe.
-pub(crate) struct Writer(ChildStdin);
-
-impl Writer {
-    pub(crate) async fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.0.write_all(bytes).await?;
-        self.0.flush().await
+        self.object.release();
     }
 }
 

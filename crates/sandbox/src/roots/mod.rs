@@ -14,6 +14,7 @@ mod walk;
 pub use narrow::{Found, Narrowest};
 #[cfg(target_os = "linux")]
 pub(crate) use protected::PLACEHOLDER_MODE;
+pub(crate) use protected::PROTECTED;
 
 use find::Finder;
 use sandgate_policy::Extras;
@@ -111,6 +112,16 @@ impl Layout {
             finder.open(path);
         }
         Ok(finder.finish(sockets))
+    }
+
+    /// One as if it had been worked out.
+    #[cfg(test)]
+    pub(crate) fn made_of(
+        roots: Vec<WritableRoot>,
+        pinned: Vec<PathBuf>,
+        absent: Vec<PathBuf>,
+    ) -> Self {
+        Self { roots, pinned, absent, ..Self::default() }
     }
 
     /// The writable roots: directories, and files that a grant opened.

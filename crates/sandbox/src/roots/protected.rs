@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 /// Names that no confined command may write to, remove, replace or make: they tell other programs
 /// what to run.
-pub(super) const PROTECTED: [&str; 3] = [".git", ".codex", ".agents"];
+pub(crate) const PROTECTED: [&str; 3] = [".git", ".codex", ".agents"];
 
 /// The mode of the empty directories that stand for absent names while a cage is in use: nobody may
 /// write to them, and they have a bit that only means something where somebody may.
