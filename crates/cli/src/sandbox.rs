@@ -154,6 +154,11 @@ pub(crate) fn understand(cli: CliSandbox) -> Result<SandboxArguments, clap::Erro
             let message = format!("{option} needs --sandbox workspace-write");
             return Err(usage_error("sandbox", ErrorKind::ArgumentConflict, message));
         }
+        Mode::DangerFullAccess if report != Report::IfItFailed => {
+            let option = if cli.json { "--json" } else { "--log-denials" };
+            let message = format!("{option} needs a sandbox that could block something");
+            return Err(usage_error("sandbox", ErrorKind::ArgumentConflict, message));
+        }
         Mode::ReadOnly => SandboxPolicy::ReadOnly,
         Mode::DangerFullAccess => SandboxPolicy::DangerFullAccess,
     };

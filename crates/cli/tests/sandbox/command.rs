@@ -77,8 +77,10 @@ fn options_that_mean_nothing_are_refused() {
         &["--sandbox", "danger-full-access", "--network"],
         &["--sandbox", "read-only", "--full-auto"],
         &["--sandbox", "nonsense"],
+        &["--sandbox", "danger-full-access", "--json"],
+        &["--sandbox", "danger-full-access", "--log-denials"],
         &["--status"],
-        &["--json"],
+        &["windows"],
     ] {
         let outcome = cage.run_with(options, "echo ran");
         assert_eq!((outcome.code, outcome.stdout()), (Some(2), ""), "{options:?}: {outcome:?}");

@@ -2,6 +2,7 @@
 
 use crate::cage::Cage;
 use std::fs;
+use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 
 /// spec SANDBOX.1: In workspace-write mode a command writes in the workspace, in `/tmp` and in the
@@ -125,6 +126,19 @@ fn dev_is_minimal() {
     let found: Vec<_> = outcome.stdout().lines().collect();
     assert_eq!(found, expected, "{outcome:?}");
     assert!(!fs::exists("/dev/shm/sg-probe").unwrap());
+}
+
+/// spec SANDBOX.8: A device can be written to, but its mode, owner and times stay as they are.
+#[test]
+fn devices_stay_as_they_are() {
+    let cage = Cage::new();
+    let status =
+        || fs::metadata("/dev/null").map(|found| (found.mode(), found.ctime_nsec())).unwrap();
+    let before = status();
+    cage.refuses(&["chmod 0600 /dev/null", "chown 1:1 /dev/null", "touch -m /dev/null"]);
+    let outcome = cage.run("echo x > /dev/null && head -c 1 /dev/zero | wc -c");
+    assert_eq!((outcome.code, outcome.stdout()), (Some(0), "1\n"), "{outcome:?}");
+    assert_eq!(status(), before);
 }
 
 /// spec SANDBOX.7: A working directory outside the roots is not writable: only the workspace is.

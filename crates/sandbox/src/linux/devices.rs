@@ -43,6 +43,10 @@ impl Devices {
             let create = OFlags::CREATE | OFlags::WRONLY | OFlags::CLOEXEC;
             openat(CWD, path, create, Mode::RUSR | Mode::WUSR)
                 .map_err(Stuck::at("make a place for a device"))?;
+            // What is written to a device reaches it all the same; its mode and its owner stay.
+            let attributes = sys::READ_ONLY | sys::NO_SETUID;
+            sys::mount_attributes(device, c"", sys::Recursive::No, attributes)
+                .map_err(Stuck::at("restrict a device"))?;
             place(device, path).map_err(Stuck::at("place a device"))?;
         }
         for (target, link) in LINKS {

@@ -163,15 +163,24 @@ impl Cage {
                 }
                 Kind::Reserved(index) if !reservations.is_taken(*index) => {}
                 Kind::Protect | Kind::Reserved(_) => {
-                    protect(path).map_err(Stuck::at("protect a name"))?;
+                    unless_gone(protect(path)).map_err(Stuck::at("protect a name"))?;
                 }
                 Kind::Pin => {
-                    let copy = copy_of(path).map_err(Stuck::at("copy a directory"))?;
-                    place(&copy, path).map_err(Stuck::at("keep a directory where it is"))?;
+                    let pinned = copy_of(path).and_then(|copy| place(&copy, path));
+                    unless_gone(pinned).map_err(Stuck::at("keep a directory where it is"))?;
                 }
             }
         }
         Ok(())
+    }
+}
+
+/// Somebody outside may have removed meanwhile what was found: a directory for temporary files is
+/// everybody's.
+fn unless_gone(result: Result<(), Errno>) -> Result<(), Errno> {
+    match result {
+        Err(Errno::NOENT | Errno::NOTDIR) => Ok(()),
+        result => result,
     }
 }
 
