@@ -207,6 +207,18 @@ pub(super) fn name_of(number: libc::c_long) -> &'static str {
     found.map_or("unknown", |(_, constant)| constant.strip_prefix("SYS_").unwrap_or(constant))
 }
 
+/// The calls that are refused whatever their arguments, and told.
+#[cfg(test)]
+pub(super) fn told_calls(mode: super::Mode) -> Vec<libc::c_long> {
+    let always = REFUSED.iter().filter(|refused| refused.told == Told::Yes);
+    let alone: &[&[Call]] = match mode {
+        super::Mode::Namespaces => &[],
+        super::Mode::LandlockOnly => &[DEBUGGING, SHARED, SHARED_NEW],
+    };
+    let calls = always.flat_map(|refused| refused.calls).chain(alone.iter().copied().flatten());
+    calls.map(|(number, _)| *number).collect()
+}
+
 /// Compiles the filters.
 pub(super) fn compile(beneath: Beneath, network: NetworkAccess) -> Result<Programs, CageError> {
     let mut alone = refused(beneath, |_| true);

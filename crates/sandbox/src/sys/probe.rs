@@ -5,6 +5,7 @@ use crate::linux::supervisor::syscall_name;
 use rustix::io::Errno;
 use rustix::process::Pid;
 use std::ffi::CStr;
+use std::sync::atomic::{AtomicI32, Ordering};
 
 /// An argument of a system call.
 #[derive(Debug, Clone, Copy)]
@@ -63,4 +64,47 @@ pub(crate) fn in_process(work: impl FnOnce() -> i32) -> Pid {
         unsafe { libc::_exit(code) };
     }
     Pid::from_raw(pid).expect("a process can be made")
+}
+
+/// Who is accepted when the signal of [`interrupt`] comes.
+static ACCEPTED_FROM: AtomicI32 = AtomicI32::new(-1);
+
+/// Has a signal come every tenth of a second. It accepts one connection of a listening socket, if
+/// that is open; a call that it interrupts is begun anew, or not.
+pub(crate) fn interrupt(restart: bool, accepted_from: libc::c_int) {
+    extern "C" fn accept(_signal: libc::c_int) {
+        let socket = ACCEPTED_FROM.load(Ordering::Relaxed);
+        // SAFETY: it may be called in a handler, and no address is wanted.
+        unsafe { libc::accept(socket, std::ptr::null_mut(), std::ptr::null_mut()) };
+    }
+    ACCEPTED_FROM.store(accepted_from, Ordering::Relaxed);
+    let handler: extern "C" fn(libc::c_int) = accept;
+    // SAFETY: a zeroed action is a valid one.
+    let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
+    action.sa_sigaction = handler as libc::sighandler_t;
+    action.sa_flags = if restart { libc::SA_RESTART } else { 0 };
+    // SAFETY: the handler makes one call that handlers may make; the structure is live.
+    let set = unsafe { libc::sigaction(libc::SIGALRM, &raw const action, std::ptr::null_mut()) };
+    done(set.into()).unwrap();
+    every(100_000);
+}
+
+/// No signal comes any more.
+pub(crate) fn interrupt_no_more() {
+    every(0);
+}
+
+fn every(micros: libc::suseconds_t) {
+    let pause = libc::timeval { tv_sec: 0, tv_usec: micros };
+    let timer = libc::itimerval { it_interval: pause, it_value: pause };
+    // SAFETY: the kernel reads a live structure; no old one is wanted.
+    let set = unsafe { libc::setitimer(libc::ITIMER_REAL, &raw const timer, std::ptr::null_mut()) };
+    done(set.into()).unwrap();
+}
+
+/// Closes a descriptor that a call has returned as a number.
+pub(crate) fn close_number(number: i64) {
+    let number = libc::c_int::try_from(number).unwrap();
+    // SAFETY: the number was returned by a call just now, and nobody else knows it.
+    done(unsafe { libc::close(number) }.into()).unwrap();
 }

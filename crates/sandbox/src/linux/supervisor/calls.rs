@@ -37,6 +37,10 @@ pub(in crate::linux) enum FileCall {
     /// Opens with flags in memory.
     OpenHow(Where, u8),
     /// Makes a file, or empties one, and opens it for writing.
+    #[cfg_attr(
+        not(target_arch = "x86_64"),
+        expect(dead_code, reason = "newer architectures never had it")
+    )]
     Create(Where),
     Truncate(Where),
     MakeDirectory(Where),
@@ -46,7 +50,15 @@ pub(in crate::linux) enum FileCall {
     MakeLink(Where, u8),
     /// A second name. The first path is what gets it; flags may say that links are followed.
     AddName(Where, Where, Option<u8>),
+    #[cfg_attr(
+        not(target_arch = "x86_64"),
+        expect(dead_code, reason = "newer architectures never had it")
+    )]
     RemoveFile(Where),
+    #[cfg_attr(
+        not(target_arch = "x86_64"),
+        expect(dead_code, reason = "newer architectures never had it")
+    )]
     RemoveDirectory(Where),
     /// Either of them, as flags say.
     Remove(Where, u8),

@@ -177,8 +177,9 @@ impl Waiting {
             return Some(error(Errno::SRCH));
         }
         match interruption(self.thread)? {
-            Interruption::Certain => Some(notify::Reply::Error(RESTART)),
-            Interruption::Possible => Some(error(Errno::INTR)),
+            // What has a limit would begin it anew each time.
+            Interruption::Certain if self.until.is_none() => Some(notify::Reply::Error(RESTART)),
+            Interruption::Certain | Interruption::Possible => Some(error(Errno::INTR)),
         }
     }
 }

@@ -20,6 +20,9 @@ pub(super) enum Interruption {
 /// # Errors
 /// `EBADF` when it has nothing open there; others when it cannot be looked into.
 pub(super) fn duplicate(thread: i32, number: i32) -> Result<OwnedFd, Errno> {
+    if number < 0 {
+        return Err(Errno::BADF);
+    }
     let process = open_thread(thread)?;
     pidfd_getfd(process, number, PidfdGetfdFlags::empty())
 }
@@ -102,7 +105,9 @@ mod tests {
             assert_eq!(status.number(b"Tgid:", 10), u64::try_from(first).ok());
             assert_eq!(interruption(thread), None);
         }
-        assert_eq!(duplicate(first, i32::MAX).err(), Some(Errno::BADF));
+        for number in [i32::MAX, -1, libc::AT_FDCWD] {
+            assert_eq!(duplicate(first, number).err(), Some(Errno::BADF));
+        }
         let gone = thread.join().unwrap();
         assert!(duplicate(0, number).is_err() && duplicate(-1, number).is_err());
         assert!(gone > 0);

@@ -2,6 +2,10 @@
 //! looks at the answer, the evidence and the world.
 
 mod files;
+mod hostile;
+mod never;
+mod sockets;
+mod speed;
 
 use super::{Scope, Supervisor};
 use crate::linux::{Cage, JobRules, Mode};
