@@ -63,8 +63,9 @@ pub(super) fn serve(
     raw::exit_now(0);
 }
 
-/// Becomes the warden of one command in the terminal of the program that forked it.
-pub(super) fn serve_terminal(control: OwnedFd, request: Request, caged: Caged<'_>) {
+/// Becomes the warden of one command in the terminal of the program that forked it. Returns when
+/// nothing is left of the job, and says whether that program is still there.
+pub(super) fn serve_terminal(control: OwnedFd, request: Request, caged: Caged<'_>) -> bool {
     let _ = rustix::thread::set_name(c"sg-warden");
     let Ok(child_signals) = prepare() else { raw::exit_now(1) };
     let vestibule = open_vestibule(caged, Session::Guards);
@@ -72,7 +73,7 @@ pub(super) fn serve_terminal(control: OwnedFd, request: Request, caged: Caged<'_
     let _ = rustix::process::setpgid(None, None);
     let mut start = Start::Caged(caged, vestibule);
     let started = start.run(request, &control, [control.as_fd(); 3]);
-    watch_over(started, control, child_signals, Some(caged), Front::Terminal);
+    watch_over(started, control, child_signals, Some(caged), Front::Terminal)
 }
 
 fn prepare() -> Result<OwnedFd, Errno> {
@@ -146,23 +147,35 @@ fn say(control: &OwnedFd, reply: Reply<'_>) -> bool {
     rustix::io::retry_on_intr(|| rustix::io::write(control, message.as_bytes())).is_ok()
 }
 
+/// Whether nobody has the other end.
+fn is_abandoned(control: &OwnedFd) -> bool {
+    let mut fds = [PollFd::new(control, PollFlags::IN)];
+    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+    poll(&mut fds, Some(&now)).is_err()
+        || fds.iter().any(|fd| fd.revents().intersects(PollFlags::HUP | PollFlags::ERR))
+}
+
 /// Says that a command could not be started.
 pub(super) fn refuse(control: &OwnedFd, Failure { stage, errno, step }: Failure) {
     let (stage, errno) = (stage as u32, errno.raw_os_error());
     let _ = say(control, Reply::Failed { stage, errno, step: step.as_bytes() });
 }
 
-/// Tells what came of a request, and stays until nothing is left of the job.
+/// Tells what came of a request, and stays until nothing is left of the job. Says whether the host is
+/// still there.
 fn watch_over(
     started: Result<Started, Failure>,
     control: OwnedFd,
     child_signals: OwnedFd,
     caged: Option<Caged<'_>>,
     front: Front,
-) {
+) -> bool {
     let Started { pid, outer_pid, held, listener } = match started {
         Ok(started) => started,
-        Err(failure) => return refuse(&control, failure),
+        Err(failure) => {
+            refuse(&control, failure);
+            return true;
+        }
     };
     if front == Front::Host {
         // A warden needs these only; above all it must not hold the socket that tells the nursery of
@@ -193,7 +206,7 @@ fn watch_over(
         killing: false,
         quiet: 0,
     }
-    .watch();
+    .watch()
 }
 
 /// What there is to do.
@@ -250,7 +263,8 @@ struct Warden<'a> {
 const MOST_FDS: usize = 2 + Supervisor::MOST_FDS;
 
 impl Warden<'_> {
-    fn watch(mut self) {
+    /// Says in the end whether the host is still there.
+    fn watch(mut self) -> bool {
         // The command may have ended before the first look.
         let mut changed = true;
         while !changed || self.reap() {
@@ -267,6 +281,7 @@ impl Warden<'_> {
                 changed |= self.killing;
             }
         }
+        self.control.is_some_and(|control| !is_abandoned(&control))
     }
 
     /// Waits until there is something to do.
