@@ -97,6 +97,7 @@ impl Cage {
     /// When nothing would hold files then.
     pub fn do_without_namespaces(&self) -> Result<Mode, Stuck> {
         sys::new_session_keyring();
+        sys::limit_capabilities();
         match self.inside().holds_files_alone() {
             true => Ok(Mode::LandlockOnly),
             // The filter by itself holds no file.
@@ -122,6 +123,8 @@ impl Cage {
         if namespaces.flags.contains(UnshareFlags::NEWNET) {
             network::loopback_up().map_err(Stuck::at("bring the loopback up"))?;
         }
+        // This process needs its own for the jobs to come.
+        sys::limit_capabilities();
         Ok(Mode::Namespaces)
     }
 

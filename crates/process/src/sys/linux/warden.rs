@@ -9,7 +9,7 @@ use super::nursery::receive;
 use super::plan::{Failure, Plan, Strings};
 use super::raw::{self, ChildStack, NeverReturn};
 use super::vestibule::{Session, Vestibule};
-use super::wire::{Order, Reply, Request, Streams};
+use super::wire::{Order, Reply, Request};
 use crate::handle::Exit;
 use crate::sys::{Ended, Held, Stage};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -56,9 +56,7 @@ pub(super) fn serve(
         raw::exit_now(0);
     };
     let _ = rustix::io::write(taken, b"t");
-    let stdio = [&stdin, &stdout, &stderr].map(AsFd::as_fd);
-    let started = start.run(request, &control, stdio);
-    drop((stdin, stdout, stderr));
+    let started = start.run(request, &control, Some([stdin, stdout, stderr]));
     watch_over(started, control, child_signals, caged, Front::Host);
     raw::exit_now(0);
 }
@@ -72,7 +70,7 @@ pub(super) fn serve_terminal(control: OwnedFd, request: Request, caged: Caged<'_
     // Whoever kills the group that the command is in must not kill its guard too.
     let _ = rustix::process::setpgid(None, None);
     let mut start = Start::Caged(caged, vestibule);
-    let started = start.run(request, &control, [control.as_fd(); 3]);
+    let started = start.run(request, &control, None);
     watch_over(started, control, child_signals, Some(caged), Front::Terminal)
 }
 
@@ -105,14 +103,16 @@ impl Start<'_> {
         &mut self,
         request: Request,
         control: &OwnedFd,
-        stdio: [BorrowedFd<'_>; 3],
+        stdio: Option<[OwnedFd; 3]>,
     ) -> Result<Started, Failure> {
+        let borrowed = stdio.as_ref().map(|fds| fds.each_ref().map(AsFd::as_fd));
         match self {
             Self::Plain(stack) => {
                 let mut strings = Strings::room_for(request)?;
                 strings.receive(request, control)?;
                 say_taken(control);
                 let plan = Plan::lay_out(request, &strings)?;
+                let stdio = borrowed.ok_or(Failure::at(Stage::SetUp)(Errno::BADF))?;
                 let pid =
                     Beginning { plan, request, stdio, warden: None, failure: None }.start(stack)?;
                 let outer_pid = pid.as_raw_nonzero().get();
@@ -124,8 +124,10 @@ impl Start<'_> {
                 vestibule.receive(request, control)?;
                 say_taken(control);
                 let (pid, outer_pid) = (vestibule.pid, vestibule.outer_pid);
-                let stdio = (request.streams != Streams::Inherited).then_some(stdio);
-                let listener = vestibule.execute(request, stdio)?;
+                vestibule.hand_over(request, borrowed)?;
+                // Whoever reads from the other ends must not wait for us.
+                drop(stdio);
+                let listener = vestibule.executed()?;
                 let namespaces = caged.mode == Mode::Namespaces;
                 let held = Held { namespaces, supervised: listener.is_some() };
                 Ok(Started { pid, outer_pid, held, listener })
