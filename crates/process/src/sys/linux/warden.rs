@@ -55,8 +55,9 @@ pub(super) fn serve(
     else {
         raw::exit_now(0);
     };
-    let _ = rustix::io::write(taken, b"t");
-    let started = start.run(request, &control, Some([stdin, stdout, stderr]));
+    let mut taken = Taken(Some(taken));
+    let started = start.run(request, &control, Some([stdin, stdout, stderr]), &mut taken);
+    taken.say();
     watch_over(started, control, child_signals, caged, Front::Host);
     raw::exit_now(0);
 }
@@ -70,7 +71,7 @@ pub(super) fn serve_terminal(control: OwnedFd, request: Request, caged: Caged<'_
     // Whoever kills the group that the command is in must not kill its guard too.
     let _ = rustix::process::setpgid(None, None);
     let mut start = Start::Caged(caged, vestibule);
-    let started = start.run(request, &control, None);
+    let started = start.run(request, &control, None, &mut Taken(None));
     watch_over(started, control, child_signals, Some(caged), Front::Terminal)
 }
 
@@ -92,6 +93,18 @@ struct Started {
     listener: Option<OwnedFd>,
 }
 
+/// Tells the nursery, once, that it may make the next warden: not before this one's command is on its
+/// way, which it would hold up.
+struct Taken<'a>(Option<BorrowedFd<'a>>);
+
+impl Taken<'_> {
+    fn say(&mut self) {
+        if let Some(nursery) = self.0.take() {
+            let _ = rustix::io::write(nursery, b"t");
+        }
+    }
+}
+
 /// The two ways to start a command.
 enum Start<'a> {
     Plain(ChildStack),
@@ -104,6 +117,7 @@ impl Start<'_> {
         request: Request,
         control: &OwnedFd,
         stdio: Option<[OwnedFd; 3]>,
+        taken: &mut Taken<'_>,
     ) -> Result<Started, Failure> {
         let borrowed = stdio.as_ref().map(|fds| fds.each_ref().map(AsFd::as_fd));
         match self {
@@ -113,6 +127,7 @@ impl Start<'_> {
                 say_taken(control);
                 let plan = Plan::lay_out(request, &strings)?;
                 let stdio = borrowed.ok_or(Failure::at(Stage::SetUp)(Errno::BADF))?;
+                taken.say();
                 let pid =
                     Beginning { plan, request, stdio, warden: None, failure: None }.start(stack)?;
                 let outer_pid = pid.as_raw_nonzero().get();
@@ -127,6 +142,7 @@ impl Start<'_> {
                 vestibule.hand_over(request, borrowed)?;
                 // Whoever reads from the other ends must not wait for us.
                 drop(stdio);
+                taken.say();
                 let listener = vestibule.executed()?;
                 let namespaces = caged.mode == Mode::Namespaces;
                 let held = Held { namespaces, supervised: listener.is_some() };
