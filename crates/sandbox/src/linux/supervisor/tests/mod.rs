@@ -141,6 +141,7 @@ pub(super) fn run(
     let warden = in_process(|| {
         if setting.mode == Mode::Namespaces {
             assert_eq!(cage.enter_session(&reservations).unwrap(), Mode::Namespaces);
+            close_devices();
             cage.enter_job().unwrap();
         }
         let first = in_process(|| {
@@ -165,6 +166,14 @@ pub(super) fn run(
     let mut denials: Vec<_> = evidence.lines().map(str::to_owned).collect();
     let more = denials.pop().expect("the last line is a count").parse().unwrap();
     Outcome { said, denials, more }
+}
+
+/// The cage's devices are the host's. That they can be written to has nothing to do with their
+/// mounts; that root could change their modes has, and no test may.
+fn close_devices() {
+    for device in [c"/dev/null", c"/dev/zero", c"/dev/full", c"/dev/random", c"/dev/urandom"] {
+        sys::mount_attributes(CWD, device, sys::Recursive::No, sys::READ_ONLY).unwrap();
+    }
 }
 
 fn wait(pid: Pid) -> i32 {
