@@ -24,7 +24,7 @@ pub(crate) struct Session {
     // In this order: the names that a spawner keeps free lie in the directory.
     pub(crate) spawner: Spawner,
     pub(crate) manager: SandboxManager,
-    place: TempDir,
+    pub(crate) place: TempDir,
 }
 
 impl Session {
@@ -167,12 +167,28 @@ pub(crate) fn again_without_namespaces(test: &str) {
     };
     let mut again = std::process::Command::new(python);
     again.args(["-c", WITHOUT_NAMESPACES]).arg(std::env::current_exe().unwrap());
-    let again = again.args(["--exact", test, "--nocapture"]).env(REFUSED, "yes");
-    let output = again.output().unwrap();
+    pass(again.args(["--exact", test, "--nocapture"]).env(REFUSED, "yes"));
+}
+
+/// Runs a test that is about all of its process once more in a process of its own. Says whether this is
+/// that run; the other one has nothing left to do.
+#[expect(clippy::disallowed_methods, reason = "the test itself is run again")]
+pub(crate) fn in_its_own_process(test: &str) -> bool {
+    const ALONE: &str = "SANDGATE_TEST_ALONE";
+    if std::env::var_os(ALONE).is_some() {
+        return true;
+    }
+    let mut again = std::process::Command::new(std::env::current_exe().unwrap());
+    pass(again.args(["--exact", test, "--nocapture"]).env(ALONE, "yes"));
+    false
+}
+
+fn pass(test: &mut std::process::Command) {
+    let output = test.output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout);
     let errors = String::from_utf8_lossy(&output.stderr);
     let passed = output.status.success() && text.contains("1 passed");
-    assert!(passed, "where namespaces are refused:\n{text}{errors}");
+    assert!(passed, "{test:?}:\n{text}{errors}");
 }
 
 /// Where a program is.
