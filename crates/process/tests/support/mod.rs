@@ -2,6 +2,9 @@
 
 #![allow(dead_code, reason = "each test file uses its own part of this")]
 
+#[cfg(target_os = "linux")]
+pub(crate) mod caged;
+
 use sandgate_policy::Grant;
 use sandgate_process::{ExecuteOptions, Executed, OutputSink, SpawnError, Spawner, Stop, execute};
 use sandgate_protocol::{ExecExpiration, ExecParams, OutputStream, SandboxPermissions};

@@ -6,6 +6,7 @@ use super::raw::{self, Forked};
 use super::wire::{REPLY_BYTES, REQUEST_FDS, Request, Streams};
 use crate::sys::streams::{End, Ends};
 use crate::sys::{Launch, LaunchError, Launched, Stage};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::net::{
@@ -30,6 +31,9 @@ const ATTEMPTS: usize = 4;
 
 /// How long a nursery may take to go.
 const DISMISSAL: Duration = Duration::from_secs(6);
+
+/// How long the idle warden of a nursery that was killed may take.
+const LAST_WARDEN: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
 
 /// How long a cage is kept ready after its last command. The names that it keeps free are on the disk
 /// for as long.
@@ -63,21 +67,17 @@ enum Attempt {
     Unmoved,
 }
 
-/// What the jobs of a line share: as long as there are several of it, the line is in use.
-#[derive(Debug, Default)]
-pub(super) struct Use {
-    /// Some jobs were told to stay, and their nursery with them.
-    pub(super) outlives_us: AtomicBool,
-}
-
 /// A nursery's process and the socket to it. Dropping it ends the process.
-struct Line {
+///
+/// Jobs in a cage hold on to their line: the names of a cage are kept for as long as it has one.
+pub(super) struct Line {
     requests: Option<OwnedFd>,
     pid: Pid,
     allowed: Allowed,
     /// What it keeps free, to be given back here if it was killed.
     names: Option<Reservations>,
-    in_use: Arc<Use>,
+    /// Some jobs were told to stay, and their nursery with them.
+    outlives_us: AtomicBool,
 }
 
 impl Nursery {
@@ -169,7 +169,11 @@ impl Nursery {
         lock(&self.caged).retain(|cell| !Arc::ptr_eq(&cell.line, line));
     }
 
-    async fn try_launch(&self, line: &Line, launch: &Launch<'_>) -> Result<Attempt, LaunchError> {
+    async fn try_launch(
+        &self,
+        line: &Arc<Line>,
+        launch: &Launch<'_>,
+    ) -> Result<Attempt, LaunchError> {
         let (mut request, strings) = Request::describe(launch.env).map_err(set_up)?;
         let (control, theirs) = packet_pair().map_err(set_up)?;
         let ends = Ends::connect(launch.stdio).map_err(set_up)?;
@@ -187,7 +191,8 @@ impl Nursery {
         }
         // Our copies must go now, or the pipes would never end and the warden's end never be missed.
         drop((ends.theirs, theirs));
-        match Job::started(Arc::clone(&line.in_use), control, &strings).await? {
+        let cage = line.names.is_some().then(|| Arc::clone(line));
+        match Job::started(cage, control, &strings).await? {
             First::Lost => Ok(Attempt::Lost),
             First::Unmoved => Ok(Attempt::Unmoved),
             First::Running(job) => Ok(Attempt::Launched(Box::new(Launched {
@@ -209,7 +214,7 @@ async fn sweep(cells: Weak<Mutex<Vec<Cell>>>) {
         let mut cells = lock(&cells);
         let mut unused = Vec::new();
         for cell in std::mem::take(&mut *cells) {
-            let busy = Arc::strong_count(&cell.line.in_use) > 1;
+            let busy = Arc::strong_count(&cell.line) > 1;
             let used = if busy { Instant::now() } else { cell.used };
             match used.elapsed() > KEPT_READY {
                 true => unused.push(cell),
@@ -261,9 +266,15 @@ impl Line {
             }
             Forked::Parent(pid) => {
                 let pid = Pid::from_raw(pid).ok_or(Errno::CHILD)?;
-                Ok(Self { requests: Some(ours), pid, allowed, names, in_use: Arc::default() })
+                let outlives_us = AtomicBool::new(false);
+                Ok(Self { requests: Some(ours), pid, allowed, names, outlives_us })
             }
         }
+    }
+
+    /// Some of its jobs stay, and it with them, whoever goes.
+    pub(super) fn stays(&self) {
+        self.outlives_us.store(true, Ordering::Relaxed);
     }
 
     /// Why it went, if it could say so.
@@ -318,9 +329,18 @@ impl Line {
 impl Drop for Line {
     /// The nursery sees its socket close and goes at once; waiting for it leaves no zombie.
     fn drop(&mut self) {
+        if let (Some(requests), true) = (&self.requests, self.names.is_some() && !self.is_there()) {
+            dismiss_idle_warden(requests);
+        }
         self.requests = None;
-        if self.names.is_some() && self.in_use.outlives_us.load(Ordering::Relaxed) {
-            // It gives its names back when the last of them has gone.
+        if let Some(names) = self.names.take_if(|_| self.outlives_us.load(Ordering::Relaxed)) {
+            // It gives its names back when the last of its jobs has gone. Somebody has to wait for it.
+            let pid = self.pid;
+            let wait = move || {
+                let _ = rustix::io::retry_on_intr(|| waitpid(Some(pid), WaitOptions::empty()));
+                names.remove();
+            };
+            let _ = std::thread::Builder::new().spawn(wait);
             return;
         }
         // Somebody may have stopped it.
@@ -330,6 +350,13 @@ impl Drop for Line {
             names.remove();
         }
     }
+}
+
+/// Sends away the idle warden of a nursery that was killed, and waits for it: it holds the cage's names.
+fn dismiss_idle_warden(requests: &OwnedFd) {
+    let _ = rustix::net::shutdown(requests, rustix::net::Shutdown::Write);
+    let mut fds = [PollFd::new(requests, PollFlags::empty())];
+    let _ = poll(&mut fds, Some(&LAST_WARDEN));
 }
 
 impl Line {

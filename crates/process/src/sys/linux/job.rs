@@ -1,6 +1,6 @@
 //! A running job, seen from the host: its warden's socket.
 
-use super::host::Use;
+use super::host::Line;
 use super::wire::{Order, PACKET_BYTES, REPLY_BYTES, Reply};
 use crate::handle::Exit;
 use crate::sys::streams::watch;
@@ -10,7 +10,6 @@ use rustix::net::{SendFlags, send};
 use sandgate_protocol::{DenialEvidence, DenialRule, Denials, DeniedOperation};
 use sandgate_sandbox::linux::syscall_name;
 use std::io;
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 use tokio::io::Interest;
@@ -19,12 +18,15 @@ use tokio::time::timeout;
 
 /// A command and everything it started. Dropping it ends them all.
 pub(crate) struct Job {
+    // Closed before the cage is let go, which waits for those that this ends.
     control: Arc<AsyncFd<OwnedFd>>,
+    /// The cage that it is in, if there is one.
+    cage: Option<Arc<Line>>,
     pid: i32,
     held: Held,
     denials: Denials,
-    /// Tells whoever started it that it is there.
-    use_of_line: Arc<Use>,
+    /// The command has ended, and nothing of it is left.
+    is_over: bool,
     /// How many of its processes could not be ended, once the warden has said so.
     left: Option<u32>,
 }
@@ -101,7 +103,7 @@ fn failed(stage: u32, errno: i32, step: &[u8]) -> LaunchError {
 impl Job {
     /// Sends the rest of a request and waits until the command runs or has failed to.
     pub(super) async fn started(
-        use_of_line: Arc<Use>,
+        cage: Option<Arc<Line>>,
         control: OwnedFd,
         strings: &[u8],
     ) -> Result<First, LaunchError> {
@@ -129,7 +131,8 @@ impl Job {
             _ => (0, Held::default()),
         };
         let denials = Denials::default();
-        Ok(First::Running(Self { control, pid, held, denials, use_of_line, left: None }))
+        let (is_over, left) = (false, None);
+        Ok(First::Running(Self { control, cage, pid, held, denials, is_over, left }))
     }
 
     /// The command's process id; 0 if it was killed before it could be told.
@@ -151,7 +154,10 @@ impl Job {
     pub(crate) async fn ended(&mut self) -> Ended {
         loop {
             match next_word(&self.control).await {
-                Ok(Some(Word::Ended(ended))) => return ended,
+                Ok(Some(Word::Ended(ended))) => {
+                    self.is_over = !ended.stragglers;
+                    return ended;
+                }
                 // The command is one of those that could not be ended.
                 Ok(Some(Word::Gone { left })) => self.left = Some(left),
                 Ok(Some(word)) => self.note(word),
@@ -199,8 +205,10 @@ impl Job {
 
     /// Lets the rest of the job live on.
     pub(crate) fn leave(self) {
-        self.use_of_line.outlives_us.store(true, Ordering::Relaxed);
         order(&self.control, Order::Leave);
+        if let Some(cage) = self.cage.as_ref().filter(|_| !self.is_over) {
+            cage.stays();
+        }
     }
 }
 

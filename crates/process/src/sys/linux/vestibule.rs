@@ -8,13 +8,14 @@ use super::plan::{Failure, Plan, Step, Strings};
 use super::raw::{self, Forked, NeverReturn};
 use super::wire::{Request, Streams};
 use crate::sys::Stage;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd as _, AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd, RawFd};
 use rustix::io::{Errno, IoSlice, IoSliceMut};
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
     SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recvmsg, sendmsg, socketpair,
 };
-use rustix::process::{Pid, Signal};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, waitid};
 use sandgate_sandbox::linux::{Inside, JobRules, Mode};
 use std::mem::MaybeUninit;
 
@@ -30,7 +31,7 @@ pub(super) enum Session {
 /// Such a process, seen from its guard.
 pub(super) struct Vestibule {
     pub(super) pid: Pid,
-    /// The number that it has for the rest of the system, if that is known.
+    /// The number that it has for the rest of the system; 0 if that is not known.
     pub(super) outer_pid: i32,
     /// Where the supervisor hears of the command, if it can.
     pub(super) listener: Option<OwnedFd>,
@@ -63,14 +64,21 @@ impl Vestibule {
             Forked::Parent(pid) => {
                 let pid =
                     Pid::from_raw(pid).ok_or(Errno::CHILD).map_err(Failure::at(Stage::Fork))?;
-                let listener = hear_confined(&ours)?;
+                let listener = hear_confined(&ours, pid)?;
                 // From now on only the other process has this end, so that its end is heard.
                 drop(its);
-                let outer_pid = list.ok().and_then(|list| children::only(&list)).unwrap_or(pid);
-                let outer_pid = outer_pid.as_raw_nonzero().get();
+                let own = (mode == Mode::LandlockOnly).then_some(pid);
+                let outer_pid = list.ok().and_then(|list| children::only(&list)).or(own);
+                let outer_pid = outer_pid.map_or(0, |pid| pid.as_raw_nonzero().get());
                 Ok(Self { pid, outer_pid, listener, strings, socket: ours })
             }
         }
+    }
+
+    /// Whether it still waits: somebody may have killed it.
+    pub(super) fn is_there(&self) -> bool {
+        let mut fds = [PollFd::new(&self.socket, PollFlags::IN)];
+        poll(&mut fds, Some(&Timespec::default())).is_ok_and(|ready| ready == 0)
     }
 
     /// Takes a request's strings off the job's socket.
@@ -105,9 +113,25 @@ impl Vestibule {
     }
 }
 
-fn hear_confined(socket: &OwnedFd) -> Result<Option<OwnedFd>, Failure> {
+/// How often it is looked whether a process that says nothing is there.
+const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+
+/// Waits for the first words of a process that shares our descriptors. Its end of the socket is ours
+/// too, so that its own end would not be heard.
+fn hear_from(socket: &OwnedFd, pid: Pid) -> Result<Heard, Errno> {
+    let look = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+    let mut fds = [PollFd::new(socket, PollFlags::IN)];
+    while rustix::io::retry_on_intr(|| poll(&mut fds, Some(&LOOK)))? == 0 {
+        if !matches!(waitid(WaitId::Pid(pid), look), Ok(None)) {
+            return Ok(Heard::End);
+        }
+    }
+    hear(socket)
+}
+
+fn hear_confined(socket: &OwnedFd, pid: Pid) -> Result<Option<OwnedFd>, Failure> {
     let set_up = Failure::at(Stage::SetUp);
-    let number = match hear(socket).map_err(&set_up)? {
+    let number = match hear_from(socket, pid).map_err(&set_up)? {
         Heard::Confined(number) => number,
         Heard::Failure(failure) => return Err(failure),
         Heard::End => return Err(set_up(Errno::CHILD)),

@@ -44,6 +44,10 @@ pub(super) fn serve(
     let _never = NeverReturn;
     let _ = rustix::thread::set_name(c"sg-warden");
     let Ok(child_signals) = prepare() else { raw::exit_now(1) };
+    if Place::of(caged) == Place::First {
+        // The nursery keeps the names of the cage. Nobody may be in there without it.
+        let _ = rustix::process::set_parent_process_death_signal(Some(Signal::KILL));
+    }
     let mut start = match caged {
         None => match ChildStack::map() {
             Ok(stack) => Start::Plain(stack),
@@ -137,6 +141,10 @@ impl Start<'_> {
                 let gone = Err(Failure::at(Stage::SetUp)(Errno::CHILD));
                 let mut vestibule = std::mem::replace(vestibule, gone)?;
                 vestibule.receive(request, control)?;
+                if !vestibule.is_there() {
+                    // Nothing has been taken, so that somebody else may.
+                    raw::exit_now(0);
+                }
                 say_taken(control);
                 let (pid, outer_pid) = (vestibule.pid, vestibule.outer_pid);
                 vestibule.hand_over(request, borrowed)?;
@@ -396,6 +404,10 @@ impl Warden<'_> {
             self.report(Reply::Ended(Ended { exit: exit_of(status), stragglers: alive }));
         }
         if !self.killing {
+            if !alive {
+                self.supervise();
+                self.report_more_denied();
+            }
             return alive;
         }
         let found = if alive { self.kill_all() } else { Found::default() };
