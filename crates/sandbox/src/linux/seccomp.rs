@@ -10,7 +10,7 @@ use super::supervisor::calls::{FILE_CALLS, opens_to_write};
 use sandgate_protocol::NetworkAccess;
 use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen as Len, SeccompCmpOp as Op, SeccompCondition,
-    SeccompFilter, SeccompRule, TargetArch,
+    SeccompFilter, SeccompRule, TargetArch, sock_filter,
 };
 use std::collections::BTreeMap;
 
@@ -244,7 +244,7 @@ pub(super) fn compile(beneath: Beneath, network: NetworkAccess) -> Result<Progra
     };
     Ok(Programs {
         supervised: with_the_rest(filter(silent, refuse.clone())?)?,
-        notify: notifying(filter(told, SeccompAction::Trap)?),
+        notify: readers_first(notifying(filter(told, SeccompAction::Trap)?)),
         alone: with_the_rest(filter(alone, refuse)?)?,
     })
 }
@@ -264,6 +264,26 @@ fn notifying(mut program: BpfProgram) -> BpfProgram {
         if step.k == libc::SECCOMP_RET_TRAP {
             step.k = libc::SECCOMP_RET_USER_NOTIF;
         }
+    }
+    program
+}
+
+/// Lets the call that reading begins with pass before all others are looked for.
+fn readers_first(mut program: BpfProgram) -> BpfProgram {
+    /// Where a filter sees the low half of the third argument.
+    const FLAGS: u32 = if cfg!(target_endian = "little") { 32 } else { 36 };
+    let changes = libc::O_WRONLY | libc::O_RDWR | libc::O_CREAT | libc::O_TRUNC;
+    let number = u32::try_from(libc::SYS_openat).unwrap_or(u32::MAX);
+    let first = [
+        LOAD_NUMBER,
+        step(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, 0, 3, number),
+        step(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, FLAGS),
+        step(libc::BPF_JMP | libc::BPF_JSET | libc::BPF_K, 1, 0, changes.cast_unsigned()),
+        step(libc::BPF_RET | libc::BPF_K, 0, 0, libc::SECCOMP_RET_ALLOW),
+    ];
+    // After the check of the architecture, which the numbers belong to.
+    if let Some(begin) = program.iter().position(|step| *step == LOAD_NUMBER) {
+        program.splice(begin..begin, first);
     }
     program
 }
@@ -383,22 +403,19 @@ fn rule(conditions: &[(u8, Op, u64)]) -> SeccompRule {
 /// not name it, so it would go around them.
 fn no_x32() -> BpfProgram {
     const X32_BIT: u32 = 0x4000_0000;
-    let op = |code: u32, jt, jf, k| seccompiler::sock_filter {
-        code: u16::try_from(code).unwrap_or(0),
-        jt,
-        jf,
-        k,
-    };
+    let unknown = libc::SECCOMP_RET_ERRNO | libc::ENOSYS.cast_unsigned();
     vec![
-        // The number is the first field of what a filter sees.
-        op(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, 0),
-        op(libc::BPF_JMP | libc::BPF_JGE | libc::BPF_K, 0, 1, X32_BIT),
-        op(
-            libc::BPF_RET | libc::BPF_K,
-            0,
-            0,
-            libc::SECCOMP_RET_ERRNO | libc::ENOSYS.cast_unsigned(),
-        ),
-        op(libc::BPF_RET | libc::BPF_K, 0, 0, libc::SECCOMP_RET_ALLOW),
+        LOAD_NUMBER,
+        step(libc::BPF_JMP | libc::BPF_JGE | libc::BPF_K, 0, 1, X32_BIT),
+        step(libc::BPF_RET | libc::BPF_K, 0, 0, unknown),
+        step(libc::BPF_RET | libc::BPF_K, 0, 0, libc::SECCOMP_RET_ALLOW),
     ]
+}
+
+/// The call's number is the first field of what a filter sees.
+const LOAD_NUMBER: sock_filter = step(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, 0);
+
+const fn step(code: u32, jt: u8, jf: u8, k: u32) -> sock_filter {
+    // Every code fits.
+    sock_filter { code: (code & 0xffff) as u16, jt, jf, k }
 }
