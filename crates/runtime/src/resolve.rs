@@ -23,9 +23,18 @@ pub(crate) fn resolve(
     env: Environment,
     expiration: ExecExpiration,
 ) -> Result<ExecParams, RuntimeError> {
-    let command = words(command, shell)?;
+    resolve_words(words(command, shell)?, cwd, env, expiration)
+}
+
+/// The same for a program and its arguments, the program first.
+pub(crate) fn resolve_words(
+    command: Vec<String>,
+    cwd: &Path,
+    env: Environment,
+    expiration: ExecExpiration,
+) -> Result<ExecParams, RuntimeError> {
     let cwd = directory(cwd)?;
-    let name = command.first().ok_or(SpawnError::EmptyCommand)?;
+    let name = command.first().filter(|name| !name.is_empty()).ok_or(SpawnError::EmptyCommand)?;
     let program = program(name, &cwd, &env)?;
     Ok(ExecParams {
         command,
@@ -51,10 +60,7 @@ fn words(command: CommandLine, shell: &Shell) -> Result<Vec<String>, RuntimeErro
         CommandLine::Script { text, shell: None, login } => {
             Ok(shell.derive_exec_args(&text, login))
         }
-        CommandLine::Argv(words) => match words.first() {
-            Some(name) if !name.is_empty() => Ok(words),
-            _ => Err(SpawnError::EmptyCommand.into()),
-        },
+        CommandLine::Argv(words) => Ok(words),
     }
 }
 

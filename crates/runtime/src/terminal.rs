@@ -2,7 +2,6 @@
 //! another one.
 
 use crate::error::RuntimeError;
-use crate::request::CommandLine;
 use sandgate_protocol::{Denials, Enforcement, SandboxPolicy};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -67,15 +66,11 @@ pub fn run_in_terminal_as_person(
     request: TerminalRequest,
 ) -> Result<TerminalOutcome, RuntimeError> {
     use sandgate_policy::Grant;
-    use sandgate_process::Shell;
     use sandgate_protocol::ExecExpiration;
 
     let TerminalRequest { command, policy, workspace, env } = request;
-    let command = CommandLine::Argv(command);
-    // No script is read here; which shell would is of no matter.
-    let shell = Shell::default_user_shell();
-    let params =
-        crate::resolve::resolve(command, &shell, &workspace, env, ExecExpiration::Cancellation)?;
+    let never = ExecExpiration::Cancellation;
+    let params = crate::resolve::resolve_words(command, &workspace, env, never)?;
     let workspace = params.cwd.clone();
     let grant = Grant::sandboxed_by_person(params, policy, workspace);
     let env = sandgate_sandbox::SandboxManager::new().transform(grant)?;
@@ -96,7 +91,6 @@ pub fn run_in_terminal_as_person(
 pub fn run_in_terminal_as_person(
     request: TerminalRequest,
 ) -> Result<TerminalOutcome, RuntimeError> {
-    let TerminalRequest { command, .. } = request;
-    let _ = CommandLine::Argv(command);
+    drop(request);
     Err(sandgate_sandbox::SandboxTransformError::Unavailable.into())
 }

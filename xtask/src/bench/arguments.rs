@@ -1,6 +1,7 @@
 //! The command line of `cargo xtask bench`.
 
 use super::MEASUREMENTS;
+use super::sandbox::Lent;
 use super::session::Effort;
 use clap::{CommandFactory as _, FromArgMatches as _, Parser};
 use std::path::PathBuf;
@@ -14,6 +15,8 @@ pub(super) struct Arguments {
     pub(super) effort: Effort,
     /// Whether a missed target is an error.
     pub(super) check: bool,
+    /// What the run that started this one has given it.
+    pub(super) lent: Option<Lent>,
 }
 
 impl Arguments {
@@ -41,6 +44,14 @@ struct Cli {
     /// End with exit code 1 when a target is missed
     #[arg(long)]
     check: bool,
+
+    /// For a run that another one starts: where it makes its directories
+    #[arg(long, hide = true, requires = "lent_program", value_name = "DIR")]
+    lent_scratch: Option<PathBuf>,
+
+    /// The same: the real program
+    #[arg(long, hide = true, requires = "lent_scratch", value_name = "FILE")]
+    lent_program: Option<PathBuf>,
 }
 
 /// # Errors
@@ -51,10 +62,11 @@ pub(super) fn read(args: &[String]) -> Result<Arguments, clap::Error> {
         .map(|measurement| format!("\n  {:<12} {}", measurement.name, measurement.about))
         .collect();
     let command = Cli::command().after_help(format!("Measurements:{list}"));
-    let Cli { names, json, quick, check } =
+    let Cli { names, json, quick, check, lent_scratch, lent_program } =
         Cli::from_arg_matches(&command.try_get_matches_from(args)?)?;
     let effort = if quick { Effort::Quick } else { Effort::Full };
-    Ok(Arguments { names, json, effort, check })
+    let lent = lent_scratch.zip(lent_program).map(|(scratch, program)| Lent { scratch, program });
+    Ok(Arguments { names, json, effort, check, lent })
 }
 
 fn measurement(name: &str) -> Result<String, String> {

@@ -67,22 +67,28 @@ pub(super) fn granted_with(
     env: &[(&str, OsString)],
     limit: Duration,
 ) -> anyhow::Result<ExecEnv> {
+    let mut params = params(program, args)?;
+    params.env.extend(env.iter().map(|(name, value)| (OsString::from(name), value.clone())));
+    params.expiration = ExecExpiration::Timeout(limit);
+    Ok(SandboxManager::new().transform(Grant::unconfined_by_person(params))?)
+}
+
+/// A command that nobody has granted yet, in this program's environment.
+pub(super) fn params(program: &Path, args: &[&str]) -> anyhow::Result<ExecParams> {
     let name = super::bare::text(program)?;
-    let more = env.iter().map(|(name, value)| (OsString::from(name), value.clone()));
-    let params = ExecParams {
+    Ok(ExecParams {
         command: std::iter::once(name.as_str())
             .chain(args.iter().copied())
             .map(str::to_owned)
             .collect(),
         program: program.to_owned(),
         cwd: PathBuf::from("/"),
-        env: std::env::vars_os().chain(more).collect(),
-        expiration: ExecExpiration::Timeout(limit),
+        env: std::env::vars_os().collect(),
+        expiration: ExecExpiration::Timeout(LIMIT),
         sandbox_permissions: SandboxPermissions::UseDefault,
         justification: None,
         arg0: None,
-    };
-    Ok(SandboxManager::new().transform(Grant::unconfined_by_person(params))?)
+    })
 }
 
 /// Output that nobody looks at while it comes.

@@ -1,4 +1,4 @@
-//! Measures the process layer against the lower limit beside it, in one run, as ratios.
+//! Measures the process layer and the cage against the lower limit beside it, in one run, as ratios.
 //!
 //! Each measurement is one file and one line in [`MEASUREMENTS`]. It gives rows; it neither prints
 //! nor decides what a missed target means. `docs/benchmarks.md` says what each row stands for.
@@ -15,6 +15,7 @@ mod progress;
 mod report;
 mod row;
 mod samples;
+mod sandbox;
 mod sandgate;
 mod session;
 mod spawn;
@@ -63,6 +64,11 @@ const MEASUREMENTS: &[Measurement] = &[
         about: "what the program itself costs, from start to end",
         run: program::measure,
     },
+    Measurement {
+        name: "sandbox",
+        about: "what the cage costs, and what others cost",
+        run: sandbox::measure,
+    },
 ];
 
 /// Set for the run that an unoptimised build starts, so that it cannot start another one.
@@ -70,6 +76,9 @@ const STARTED_OPTIMISED: &str = "SANDGATE_BENCH_OPTIMISED";
 
 /// Runs the measurements that were asked for, prints a table and writes JSON.
 pub(crate) fn run(args: &[String]) -> anyhow::Result<ExitCode> {
+    if let Some((sandbox::LOOP_FLAG, rest)) = args.split_first().map(|(f, r)| (f.as_str(), r)) {
+        return sandbox::run_loop(rest);
+    }
     let arguments = match arguments::read(args) {
         Ok(arguments) => arguments,
         Err(error) => {
@@ -85,7 +94,7 @@ pub(crate) fn run(args: &[String]) -> anyhow::Result<ExitCode> {
 
 fn measure(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let target = target_directory()?;
-    let mut session = Session::new(arguments.effort, &target);
+    let mut session = Session::new(arguments.effort, &target, arguments.lent.clone());
     for measurement in MEASUREMENTS {
         if arguments.wants(measurement.name) {
             session.begin(measurement.name);

@@ -62,6 +62,29 @@ pub(super) fn peak_memory(pid: u32) -> anyhow::Result<u64> {
     memory(&pid.to_string(), "VmHWM")
 }
 
+/// The memory that a process holds, in bytes. What it shares with others counts in parts.
+///
+/// # Errors
+/// [`Impossible`] when this user may not look at it: guards do not let themselves be inspected.
+pub(super) fn proportional_memory(pid: u32) -> anyhow::Result<u64> {
+    let path = format!("/proc/{pid}/smaps_rollup");
+    let text = fs::read_to_string(&path).map_err(|error| Impossible(format!("{path}: {error}")))?;
+    field_in_kib(&text, "Pss").map(|kib| kib * 1024).with_context(|| format!("{path} has no Pss"))
+}
+
+/// What a process calls itself.
+pub(super) fn name_of(pid: u32) -> Option<String> {
+    let name = fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;
+    Some(name.trim_end().to_owned())
+}
+
+/// How often this process has given the processor away to wait for something.
+pub(super) fn voluntary_waits() -> anyhow::Result<u64> {
+    let status = fs::read_to_string("/proc/self/status")?;
+    let count = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
+    Ok(count.context("/proc/self/status does not count waits")?.trim().parse()?)
+}
+
 fn memory(process: &str, field: &str) -> anyhow::Result<u64> {
     let status = fs::read_to_string(format!("/proc/{process}/status"))?;
     field_in_kib(&status, field)

@@ -85,6 +85,18 @@ mod tests {
     }
 
     #[test]
+    fn rows_can_be_read_back_from_a_file() {
+        let measured = Row::new("/bin/true", Quantity::Seconds(0.003))
+            .against("posix_spawn", Quantity::Seconds(0.002))
+            .target(Target::Within(Quantity::Seconds(0.1)))
+            .detail("stretch", Quantity::Ratio(1.25));
+        let outcome = Outcome::Skipped { why: "no such program".to_owned() };
+        let rows = vec![measured, Row { measurement: "", what: "x".to_owned(), outcome }];
+        let json = serde_json::to_string(&rows).expect("rows are JSON");
+        assert_eq!(serde_json::from_str::<Vec<Row>>(&json).expect("JSON"), rows);
+    }
+
+    #[test]
     fn what_could_not_be_measured_is_neither_missed_nor_failed() {
         let skipped = Outcome::Skipped { why: "no such program".to_owned() };
         let row = Row { measurement: "spawn", what: "x".to_owned(), outcome: skipped };

@@ -1,14 +1,16 @@
 //! One row of the table: a figure of ours, the reference beside it, and what was promised.
 
 use super::samples::{Pair, Samples};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
 /// What came of measuring one thing.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Row {
+    /// Rows that were taken over belong to the measurement that took them.
+    #[serde(skip_deserializing)]
     pub(super) measurement: &'static str,
     pub(super) what: String,
     #[serde(flatten)]
@@ -16,7 +18,7 @@ pub(super) struct Row {
 }
 
 /// Whether there is a figure.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "status")]
 pub(super) enum Outcome {
     /// There is.
@@ -28,7 +30,7 @@ pub(super) enum Outcome {
 }
 
 /// The figures of a row.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Figures {
     pub(super) ours: Quantity,
     pub(super) reference: Option<Reference>,
@@ -41,7 +43,7 @@ pub(super) struct Figures {
 }
 
 /// What ours is held against.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Reference {
     pub(super) what: String,
     #[serde(flatten)]
@@ -49,17 +51,18 @@ pub(super) struct Reference {
 }
 
 /// A number and what it counts.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "unit", content = "value")]
 pub(super) enum Quantity {
     Seconds(f64),
     BytesPerSecond(f64),
     Bytes(f64),
     Count(f64),
+    Ratio(f64),
 }
 
 /// What was promised.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Target {
     RatioAtMost(f64),
@@ -121,6 +124,20 @@ impl Row {
         self
     }
 
+    /// What was promised is not met, whatever the figures say: they are of something else.
+    pub(super) fn unmet(mut self) -> Self {
+        if let Outcome::Measured(figures) = &mut self.outcome {
+            figures.met = figures.target.map(|_| false);
+        }
+        self
+    }
+
+    /// Says something about the row, in brackets behind its name.
+    pub(super) fn with_remark(mut self, remark: &str) -> Self {
+        self.what = format!("{} ({remark})", self.what);
+        self
+    }
+
     pub(super) fn detail(mut self, name: &str, quantity: Quantity) -> Self {
         if let Outcome::Measured(figures) = &mut self.outcome {
             figures.details.insert(name.to_owned(), quantity);
@@ -172,7 +189,8 @@ impl Quantity {
             Self::Seconds(number)
             | Self::BytesPerSecond(number)
             | Self::Bytes(number)
-            | Self::Count(number) => number,
+            | Self::Count(number)
+            | Self::Ratio(number) => number,
         }
     }
 }
@@ -189,6 +207,7 @@ impl fmt::Display for Quantity {
         const MIB: f64 = 1024.0 * KIB;
         const GIB: f64 = 1024.0 * MIB;
         match *self {
+            Self::Seconds(time) if time < 1e-5 => write!(f, "{:.2} µs", time * 1e6),
             Self::Seconds(time) if time < 1e-3 => write!(f, "{:.0} µs", time * 1e6),
             Self::Seconds(time) if time < 1.0 => write!(f, "{:.2} ms", time * 1e3),
             Self::Seconds(time) => write!(f, "{time:.2} s"),
@@ -197,6 +216,8 @@ impl fmt::Display for Quantity {
             Self::Bytes(size) if size < MIB => write!(f, "{:.0} KiB", size / KIB),
             Self::Bytes(size) => write!(f, "{:.1} MiB", size / MIB),
             Self::Count(count) => write!(f, "{count:.0}"),
+            Self::Ratio(ratio) if ratio < 0.1 => write!(f, "{ratio:.4}"),
+            Self::Ratio(ratio) => write!(f, "{ratio:.2}"),
         }
     }
 }
@@ -243,6 +264,7 @@ mod tests {
     #[test]
     fn quantities_are_shown_in_a_unit_that_suits_them() {
         let shown: Vec<String> = [
+            Quantity::Seconds(0.000_006_34),
             Quantity::Seconds(0.000_812_4),
             Quantity::Seconds(0.012_345),
             Quantity::Seconds(1.5),
@@ -251,13 +273,25 @@ mod tests {
             Quantity::bytes(2048),
             Quantity::bytes(5 << 19),
             Quantity::count(200),
+            Quantity::Ratio(1.25),
         ]
         .iter()
         .map(ToString::to_string)
         .collect();
         assert_eq!(
             shown,
-            ["812 µs", "12.35 ms", "1.50 s", "512 MiB/s", "1.50 GiB/s", "2 KiB", "2.5 MiB", "200"]
+            [
+                "6.34 µs",
+                "812 µs",
+                "12.35 ms",
+                "1.50 s",
+                "512 MiB/s",
+                "1.50 GiB/s",
+                "2 KiB",
+                "2.5 MiB",
+                "200",
+                "1.25"
+            ]
         );
     }
 }

@@ -84,7 +84,7 @@ pub(super) fn by_turns_timed(
 }
 
 /// How long something takes.
-fn timed(action: &mut impl FnMut() -> anyhow::Result<()>) -> anyhow::Result<Duration> {
+pub(super) fn timed(action: impl FnOnce() -> anyhow::Result<()>) -> anyhow::Result<Duration> {
     let began = Instant::now();
     action()?;
     Ok(began.elapsed())

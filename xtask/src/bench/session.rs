@@ -2,6 +2,7 @@
 
 use super::progress::Progress;
 use super::row::{Outcome, Row};
+use super::sandbox::Lent;
 use super::{machine, sandgate};
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -24,6 +25,7 @@ pub(super) struct Session {
     progress: Progress,
     measurement: &'static str,
     target: PathBuf,
+    lent: Option<Lent>,
     program: OnceLock<Result<PathBuf, String>>,
 }
 
@@ -40,7 +42,8 @@ impl fmt::Display for Impossible {
 impl std::error::Error for Impossible {}
 
 impl Session {
-    pub(super) fn new(effort: Effort, target: &Path) -> Self {
+    /// `lent` is what another run gave this one, which it started as another user.
+    pub(super) fn new(effort: Effort, target: &Path, lent: Option<Lent>) -> Self {
         Self {
             effort,
             rows: Vec::new(),
@@ -48,6 +51,7 @@ impl Session {
             progress: Progress::new(),
             measurement: "",
             target: target.to_owned(),
+            lent,
             program: OnceLock::new(),
         }
     }
@@ -85,13 +89,22 @@ impl Session {
         }
     }
 
+    /// Whether another run started this one.
+    pub(super) fn is_lent(&self) -> bool {
+        self.lent.is_some()
+    }
+
     /// A directory on the disk that the project is built on, gone when it is dropped.
     pub(super) fn scratch(&self) -> anyhow::Result<tempfile::TempDir> {
-        Ok(tempfile::Builder::new().prefix("bench-").tempdir_in(&self.target)?)
+        let place = self.lent.as_ref().map_or(&self.target, |lent| &lent.scratch);
+        Ok(tempfile::Builder::new().prefix("bench-").tempdir_in(place)?)
     }
 
     /// The file of the real program, as it is shipped.
     pub(super) fn program(&self) -> anyhow::Result<&Path> {
+        if let Some(lent) = &self.lent {
+            return Ok(&lent.program);
+        }
         match self.program.get_or_init(|| sandgate::build(&self.target)) {
             Ok(program) => Ok(program),
             Err(why) => Err(Impossible(why.clone()).into()),

@@ -97,6 +97,7 @@ impl Cage {
     /// When nothing would hold files then.
     pub fn do_without_namespaces(&self) -> Result<Mode, Stuck> {
         sys::new_session_keyring();
+        sys::limit_capabilities();
         match self.inside().holds_files_alone() {
             true => Ok(Mode::LandlockOnly),
             // The filter by itself holds no file.
@@ -122,6 +123,8 @@ impl Cage {
         if namespaces.flags.contains(UnshareFlags::NEWNET) {
             network::loopback_up().map_err(Stuck::at("bring the loopback up"))?;
         }
+        // This process needs its own for the jobs to come.
+        sys::limit_capabilities();
         Ok(Mode::Namespaces)
     }
 
@@ -197,7 +200,7 @@ pub(super) fn place(mount: &OwnedFd, path: &CStr) -> Result<(), Errno> {
     move_mount(mount, c"", CWD, path, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)
 }
 
-pub(super) fn protect(path: &CStr) -> Result<(), Errno> {
+fn protect(path: &CStr) -> Result<(), Errno> {
     let copy = copy_of(path)?;
     sys::mount_attributes(&copy, c"", sys::Recursive::Yes, sys::READ_ONLY)?;
     place(&copy, path)

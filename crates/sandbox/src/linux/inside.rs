@@ -1,13 +1,12 @@
 //! What a cage needs once its session has begun: rules, filters and names, without a pointer, so that
 //! it can be kept while everything else of the host's memory goes. Nothing here allocates.
 
-use super::enter::{Mode, Stuck, protect};
+use super::enter::{Mode, Stuck};
 use super::landlock::{On, Rules};
 use super::seccomp::Programs;
 use super::supervisor::Scope;
 use crate::{Layout, sys};
 use rustix::fd::{AsFd as _, OwnedFd};
-use rustix::io::Errno;
 use rustix::mount::{MountFlags, mount};
 use sandgate_protocol::NetworkAccess;
 use seccompiler::BpfProgram;
@@ -18,9 +17,6 @@ use std::path::{Path, PathBuf};
 
 /// The most instructions that all filters of a cage have together.
 const MAX_CODE: usize = 8 * 1024;
-
-/// The most programs that are installed together.
-const MAX_PROGRAMS: usize = 4;
 
 /// The inside of a cage.
 #[derive(Debug, Clone, Copy)]
@@ -40,10 +36,10 @@ pub struct Inside {
 struct Means {
     rules: Rules,
     /// Installed together with the one that asks the supervisor.
-    supervised: [Span; MAX_PROGRAMS],
+    supervised: Span,
     notify: Span,
     /// Installed when nobody can be asked.
-    unsupervised: [Span; MAX_PROGRAMS],
+    unsupervised: Span,
 }
 
 /// A program's place in the code.
@@ -82,9 +78,9 @@ impl Inside {
         let mut means = |(rules, programs): (Rules, Programs)| {
             Ok(Means {
                 rules,
-                supervised: code.add_all(&programs.supervised)?,
-                notify: code.add(&programs.notify).ok_or(TooLarge)?,
-                unsupervised: code.add_all(&programs.alone)?,
+                supervised: code.add(&programs.supervised)?,
+                notify: code.add(&programs.notify)?,
+                unsupervised: code.add(&programs.alone)?,
             })
         };
         let (namespaces, alone) = (means(namespaces)?, means(alone)?);
@@ -132,20 +128,12 @@ impl Inside {
     }
 
     fn mount_proc(&self) -> Result<(), Stuck> {
-        let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
-        mount(c"proc", c"/proc", c"proc", flags, None).map_err(Stuck::at("mount /proc"))?;
+        let mut flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
         if self.is_root {
             // The kernel's switches ask for the user's number only, and root's is the right one.
-            for path in
-                [c"/proc/sys", c"/proc/sysrq-trigger", c"/proc/irq", c"/proc/bus", c"/proc/fs"]
-            {
-                match protect(path) {
-                    Ok(()) | Err(Errno::NOENT) => {}
-                    Err(errno) => return Err(Stuck::at("protect the kernel's switches")(errno)),
-                }
-            }
+            flags |= MountFlags::RDONLY;
         }
-        Ok(())
+        mount(c"proc", c"/proc", c"proc", flags, None).map_err(Stuck::at("mount /proc"))
     }
 
     /// Gives up every right for good. For the process that is about to execute the command. What it
@@ -159,8 +147,8 @@ impl Inside {
         let means = self.means(rules.mode);
         // A process that is supervised already cannot have a second supervisor.
         match sys::install_listener(self.code.program(means.notify)) {
-            Ok(listener) => self.install(&means.supervised).map(|()| Some(listener)),
-            Err(_) => self.install(&means.unsupervised).map(|()| None),
+            Ok(listener) => self.install(means.supervised).map(|()| Some(listener)),
+            Err(_) => self.install(means.unsupervised).map(|()| None),
         }
     }
 
@@ -168,7 +156,7 @@ impl Inside {
     #[cfg(test)]
     pub(super) fn confine_unsupervised(&self, rules: &JobRules) -> Result<(), Stuck> {
         self.restrict(rules)?;
-        self.install(&self.means(rules.mode).unsupervised)
+        self.install(self.means(rules.mode).unsupervised)
     }
 
     fn restrict(&self, rules: &JobRules) -> Result<(), Stuck> {
@@ -182,12 +170,8 @@ impl Inside {
         }
     }
 
-    fn install(&self, programs: &[Span]) -> Result<(), Stuck> {
-        for program in programs.iter().filter(|program| program.len > 0) {
-            sys::install_filter(self.code.program(*program))
-                .map_err(Stuck::at("install the filter"))?;
-        }
-        Ok(())
+    fn install(&self, program: Span) -> Result<(), Stuck> {
+        sys::install_filter(self.code.program(program)).map_err(Stuck::at("install the filter"))
     }
 
     /// What the supervisor of a job is told about its cage. The names are put into `names`.
@@ -260,25 +244,14 @@ fn nameservers() -> [Option<IpAddr>; 3] {
 }
 
 impl Code {
-    fn add(&mut self, program: &BpfProgram) -> Option<Span> {
+    fn add(&mut self, program: &BpfProgram) -> Result<Span, TooLarge> {
         let span = Span { start: self.used, len: program.len() };
-        let place = self.words.get_mut(span.start..span.start + span.len)?;
+        let place = self.words.get_mut(span.start..span.start + span.len).ok_or(TooLarge)?;
         for (to, from) in place.iter_mut().zip(program) {
             *to = libc::sock_filter { code: from.code, jt: from.jt, jf: from.jf, k: from.k };
         }
         self.used += span.len;
-        Some(span)
-    }
-
-    fn add_all(&mut self, programs: &[BpfProgram]) -> Result<[Span; MAX_PROGRAMS], TooLarge> {
-        let mut spans = [Span::default(); MAX_PROGRAMS];
-        if programs.len() > spans.len() {
-            return Err(TooLarge);
-        }
-        for (span, program) in spans.iter_mut().zip(programs) {
-            *span = self.add(program).ok_or(TooLarge)?;
-        }
-        Ok(spans)
+        Ok(span)
     }
 
     fn program(&self, span: Span) -> &[libc::sock_filter] {

@@ -11,6 +11,7 @@ mod enter;
 mod inside;
 mod landlock;
 mod network;
+mod program;
 mod reserve;
 mod seccomp;
 mod status;

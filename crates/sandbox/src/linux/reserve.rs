@@ -129,7 +129,9 @@ impl Reservations {
     /// cage any more.
     pub fn give_back(&mut self) {
         for place in &mut self.places {
-            uncover(&place.path);
+            if !matches!(place.taken, Taken::NotYet) {
+                uncover(&place.path);
+            }
             place.taken = Taken::NotYet;
         }
         self.remove();

@@ -6,11 +6,11 @@
 //! changes to them and about addresses too, so that it can tell what was refused.
 
 use super::CageError;
+use super::program::{Answer, assemble};
 use super::supervisor::calls::{FILE_CALLS, opens_to_write};
 use sandgate_protocol::NetworkAccess;
 use seccompiler::{
-    BpfProgram, SeccompAction, SeccompCmpArgLen as Len, SeccompCmpOp as Op, SeccompCondition,
-    SeccompFilter, SeccompRule, TargetArch,
+    BpfProgram, SeccompCmpArgLen as Len, SeccompCmpOp as Op, SeccompCondition, SeccompRule,
 };
 use std::collections::BTreeMap;
 
@@ -27,12 +27,13 @@ macro_rules! calls {
 /// The filters of a cage, ready to be installed.
 #[derive(Debug)]
 pub(super) struct Programs {
-    /// What is refused without a word, beside [`Programs::notify`].
-    pub(super) supervised: Vec<BpfProgram>,
-    /// What the supervisor is asked about. To be installed last, with a listener.
+    /// What is refused beside [`Programs::notify`], because that has another answer for the call.
+    pub(super) supervised: BpfProgram,
+    /// What the supervisor is asked about, and what is refused without a word. To be installed with a
+    /// listener.
     pub(super) notify: BpfProgram,
     /// What is refused where there is no supervisor.
-    pub(super) alone: Vec<BpfProgram>,
+    pub(super) alone: BpfProgram,
 }
 
 /// Whether an attempt is worth telling.
@@ -226,51 +227,34 @@ pub(super) fn compile(beneath: Beneath, network: NetworkAccess) -> Result<Progra
     // The supervisor looks at the addresses that sockets of this family are connected to. It does
     // not at those that datagrams are sent to, and every program that writes to the system's log
     // makes such a socket.
-    let mut silent = refused(beneath, |told| told == Told::No);
-    silent.insert(libc::SYS_socket, loose_unix_sockets());
+    let loose = Rules::from([(libc::SYS_socket, loose_unix_sockets())]);
+    let silent = refused(beneath, |told| told == Told::No);
     let mut told = refused(beneath, |told| told == Told::Yes);
     told.insert(libc::SYS_socket, sockets(beneath, network, &[libc::AF_UNIX]));
     ask_about_files(&mut told);
     ask_about_addresses(&mut told, beneath, network);
-    let refuse = SeccompAction::Errno(libc::EPERM.cast_unsigned());
-    let with_the_rest = |program| -> Result<_, CageError> {
-        let mut programs = vec![program, no_clone3()?];
-        if cfg!(target_arch = "x86_64") {
-            programs.push(no_x32());
-        }
-        Ok(programs)
-    };
+    let refuse = |rules: Rules| with_answer(rules, Answer::Error(libc::EPERM));
+    let notify = with_answer(told, Answer::Ask).chain(refuse(silent)).chain([no_clone3()]);
     Ok(Programs {
-        supervised: with_the_rest(filter(silent, refuse.clone())?)?,
-        notify: notifying(filter(told, SeccompAction::Trap)?),
-        alone: with_the_rest(filter(alone, refuse)?)?,
+        supervised: assemble(refuse(loose).collect())?,
+        notify: assemble(notify.collect())?,
+        alone: assemble(refuse(alone).chain([no_clone3()]).collect())?,
     })
 }
 
 type Rules = BTreeMap<libc::c_long, Vec<SeccompRule>>;
 
-fn filter(rules: Rules, action: SeccompAction) -> Result<BpfProgram, CageError> {
-    let arch = TargetArch::try_from(std::env::consts::ARCH).map_err(CageError::filter)?;
-    let filter = SeccompFilter::new(rules, SeccompAction::Allow, action, arch);
-    filter.and_then(BpfProgram::try_from).map_err(CageError::filter)
-}
+/// A call with when and how it is answered.
+type Entry = (libc::c_long, (Vec<SeccompRule>, Answer));
 
-/// Asks where the program would trap: the compiler has no word for it.
-fn notifying(mut program: BpfProgram) -> BpfProgram {
-    let answer = u16::try_from(libc::BPF_RET | libc::BPF_K).unwrap_or(0);
-    for step in program.iter_mut().filter(|step| step.code == answer) {
-        if step.k == libc::SECCOMP_RET_TRAP {
-            step.k = libc::SECCOMP_RET_USER_NOTIF;
-        }
-    }
-    program
+fn with_answer(rules: Rules, answer: Answer) -> impl Iterator<Item = Entry> {
+    rules.into_iter().map(move |(call, rules)| (call, (rules, answer)))
 }
 
 /// The C library falls back to `clone`, whose flags a filter can see; those of `clone3` are in
 /// memory.
-fn no_clone3() -> Result<BpfProgram, CageError> {
-    let unknown = SeccompAction::Errno(libc::ENOSYS.cast_unsigned());
-    filter(Rules::from([(libc::SYS_clone3, Vec::new())]), unknown)
+fn no_clone3() -> Entry {
+    (libc::SYS_clone3, (Vec::new(), Answer::Error(libc::ENOSYS)))
 }
 
 /// What is refused in any case, but for sockets. All that has arguments is worth telling.
@@ -375,28 +359,4 @@ fn rule(conditions: &[(u8, Op, u64)]) -> SeccompRule {
     conditions
         .and_then(SeccompRule::new)
         .expect("argument numbers are below six and no rule is empty")
-}
-
-/// Refuses the second numbering of system calls that x86-64 kernels may have: the tables above do
-/// not name it, so it would go around them.
-fn no_x32() -> BpfProgram {
-    const X32_BIT: u32 = 0x4000_0000;
-    let op = |code: u32, jt, jf, k| seccompiler::sock_filter {
-        code: u16::try_from(code).unwrap_or(0),
-        jt,
-        jf,
-        k,
-    };
-    vec![
-        // The number is the first field of what a filter sees.
-        op(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, 0),
-        op(libc::BPF_JMP | libc::BPF_JGE | libc::BPF_K, 0, 1, X32_BIT),
-        op(
-            libc::BPF_RET | libc::BPF_K,
-            0,
-            0,
-            libc::SECCOMP_RET_ERRNO | libc::ENOSYS.cast_unsigned(),
-        ),
-        op(libc::BPF_RET | libc::BPF_K, 0, 0, libc::SECCOMP_RET_ALLOW),
-    ]
 }

@@ -135,8 +135,8 @@ pub(crate) fn new_session_keyring() {
     unsafe { libc::syscall(libc::SYS_keyctl, JOIN_SESSION_KEYRING, ptr::null::<u8>()) };
 }
 
-/// Gives up all capabilities, those that root gains by executing a program too.
-pub(crate) fn drop_capabilities() -> Result<(), Errno> {
+/// Sees to it that no exec gives a capability, root's neither. Those that are there stay.
+pub(crate) fn limit_capabilities() {
     use rustix::thread::CapabilitiesSecureBits as Bits;
     let locked = Bits::NO_ROOT
         | Bits::NO_ROOT_LOCKED
@@ -144,13 +144,20 @@ pub(crate) fn drop_capabilities() -> Result<(), Errno> {
         | Bits::NO_SETUID_FIXUP_LOCKED
         | Bits::NO_CAP_AMBIENT_RAISE
         | Bits::NO_CAP_AMBIENT_RAISE_LOCKED;
-    // Without the capability to say so there is none to lose by an exec either.
+    // Without the capability to say so there is none to gain by an exec either.
     let _ = rustix::thread::set_capabilities_secure_bits(locked);
     for capability in 0..64 {
-        // Numbers that this kernel does not know, and having no right to drop, end the same way.
         // SAFETY: only integers.
-        unsafe { libc::prctl(libc::PR_CAPBSET_DROP, capability, 0, 0, 0) };
+        let dropped = unsafe { libc::prctl(libc::PR_CAPBSET_DROP, capability, 0, 0, 0) };
+        if dropped != 0 {
+            // Numbers that this kernel does not know, and having no right to drop any.
+            break;
+        }
     }
+}
+
+/// Gives up all capabilities.
+pub(crate) fn drop_capabilities() -> Result<(), Errno> {
     let none = CapabilitySet::empty();
     let sets = CapabilitySets { effective: none, permitted: none, inheritable: none };
     rustix::thread::set_capabilities(None, sets)

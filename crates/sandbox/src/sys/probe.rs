@@ -2,6 +2,8 @@
 
 use super::done;
 use crate::linux::supervisor::syscall_name;
+use rustix::fd::{AsRawFd as _, BorrowedFd};
+use rustix::fs::FileType;
 use rustix::io::Errno;
 use rustix::process::Pid;
 use std::ffi::CStr;
@@ -100,6 +102,32 @@ fn every(micros: libc::suseconds_t) {
     // SAFETY: the kernel reads a live structure; no old one is wanted.
     let set = unsafe { libc::setitimer(libc::ITIMER_REAL, &raw const timer, std::ptr::null_mut()) };
     done(set.into()).unwrap();
+}
+
+/// Puts a pipe in the place of every descriptor that is not one. What was opened before the cage was
+/// entered leads past its mounts, to the host's own files: a test that does not know what it will
+/// do must not have it.
+pub(crate) fn let_go_of_files() {
+    let (pipe, _other) = rustix::pipe::pipe().unwrap();
+    let open: Vec<libc::c_int> = std::fs::read_dir("/proc/self/fd")
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap().parse().unwrap())
+        .collect();
+    for number in open {
+        // SAFETY: the number is not used as a descriptor for longer than this loop's turn.
+        let descriptor = unsafe { BorrowedFd::borrow_raw(number) };
+        let is_pipe =
+            |stat: rustix::fs::Stat| FileType::from_raw_mode(stat.st_mode) == FileType::Fifo;
+        match rustix::fs::fstat(descriptor).map(is_pipe) {
+            // The directory that was just read is closed already.
+            Ok(true) | Err(Errno::BADF) => continue,
+            Ok(false) | Err(_) => {}
+        }
+        // SAFETY: the process belongs to its test, which uses none of what it had open before.
+        done(unsafe { libc::dup2(pipe.as_raw_fd(), number) }.into()).unwrap();
+    }
+    // It stays open for as long as the process lives.
+    std::mem::forget(pipe);
 }
 
 /// Closes a descriptor that a call has returned as a number.

@@ -40,11 +40,9 @@ pub(super) struct Vestibule {
     socket: OwnedFd,
 }
 
-/// What the process says first, if all is well: that it is confined, and by which number the guard,
-/// which still has the same descriptors, knows the supervisor's; then that it has descriptors of its
-/// own.
+/// What the process says first: that it is confined and has descriptors of its own, and by which number
+/// the guard, with which it shared them until then, knows the supervisor's; or why not.
 const CONFINED: u8 = b'c';
-const APART: u8 = b'a';
 const FAILED: u8 = b'f';
 
 impl Vestibule {
@@ -88,13 +86,12 @@ impl Vestibule {
         self.strings.receive(request, control)
     }
 
-    /// Has the command executed, and waits until it is. Gives back where the supervisor hears of it.
-    pub(super) fn execute(
-        self,
+    /// Hands the command over to be executed.
+    pub(super) fn hand_over(
+        &self,
         request: Request,
         stdio: Option<[BorrowedFd<'_>; 3]>,
-    ) -> Result<Option<OwnedFd>, Failure> {
-        let set_up = Failure::at(Stage::SetUp);
+    ) -> Result<(), Failure> {
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
         let mut ancillary = SendAncillaryBuffer::new(&mut space);
         if let Some(stdio) = &stdio {
@@ -102,11 +99,16 @@ impl Vestibule {
         }
         let bytes = request.encode();
         sendmsg(&self.socket, &[IoSlice::new(&bytes)], &mut ancillary, SendFlags::NOSIGNAL)
-            .map_err(&set_up)?;
-        match hear(&self.socket).map_err(set_up)? {
+            .map(|_| ())
+            .map_err(Failure::at(Stage::SetUp))
+    }
+
+    /// Waits until the command is executed. Gives back where the supervisor hears of it.
+    pub(super) fn executed(self) -> Result<Option<OwnedFd>, Failure> {
+        match hear(&self.socket).map_err(Failure::at(Stage::SetUp))? {
             Heard::End => Ok(self.listener),
             Heard::Failure(failure) => Err(failure),
-            Heard::Confined(_) | Heard::Apart => Err(Failure::at(Stage::SetUp)(Errno::PROTO)),
+            Heard::Confined(_) => Err(Failure::at(Stage::SetUp)(Errno::PROTO)),
         }
     }
 }
@@ -132,20 +134,15 @@ fn hear_confined(socket: &OwnedFd, pid: Pid) -> Result<Option<OwnedFd>, Failure>
     let number = match hear_from(socket, pid).map_err(&set_up)? {
         Heard::Confined(number) => number,
         Heard::Failure(failure) => return Err(failure),
-        Heard::Apart | Heard::End => return Err(set_up(Errno::CHILD)),
+        Heard::End => return Err(set_up(Errno::CHILD)),
     };
-    // SAFETY: the process that made it shares our descriptors and leaves this one to us.
-    let listener = (number >= 0).then(|| unsafe { OwnedFd::from_raw_fd(number) });
-    match hear_from(socket, pid).map_err(&set_up)? {
-        Heard::Apart => Ok(listener),
-        _ => Err(set_up(Errno::CHILD)),
-    }
+    // SAFETY: the process that made it shared our descriptors then, and leaves this one to us.
+    Ok((number >= 0).then(|| unsafe { OwnedFd::from_raw_fd(number) }))
 }
 
 /// What a guard hears.
 enum Heard {
     Confined(RawFd),
-    Apart,
     Failure(Failure),
     /// The other end has closed.
     End,
@@ -163,7 +160,6 @@ fn hear(socket: &OwnedFd) -> Result<Heard, Errno> {
     Ok(match (n, first) {
         (0, _) => Heard::End,
         (_, CONFINED) => Heard::Confined(one),
-        (_, APART) => Heard::Apart,
         _ => Heard::Failure(Failure {
             stage: Stage::from_wire(one.cast_unsigned()),
             errno: Errno::from_raw_os_error(two),
@@ -221,13 +217,12 @@ fn wait_inside(
     };
     // The descriptor is the guard's from now on.
     let number = listener.map_or(-1, rustix::fd::IntoRawFd::into_raw_fd);
-    say(socket, CONFINED, number, 0, b"");
     if raw::part_with_descriptors().is_err() {
         give_up(socket, Failure::at(Stage::SetUp)(Errno::NOSYS));
     }
     // SAFETY: nothing below uses another descriptor; those that values here own are the guard's.
     unsafe { raw::close_all_but(&[0, 1, 2, socket.as_raw_fd()]) };
-    say(socket, APART, 0, 0, b"");
+    say(socket, CONFINED, number, 0, b"");
     let Some((request, stdio)) = receive(socket) else { raw::exit_now(0) };
     let become_command = || -> Result<Failure, Failure> {
         let plan = Plan::lay_out(request, strings)?;

@@ -9,7 +9,7 @@ use super::nursery::receive;
 use super::plan::{Failure, Plan, Strings};
 use super::raw::{self, ChildStack, NeverReturn};
 use super::vestibule::{Session, Vestibule};
-use super::wire::{Order, Reply, Request, Streams};
+use super::wire::{Order, Reply, Request};
 use crate::handle::Exit;
 use crate::sys::{Ended, Held, Stage};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -59,24 +59,24 @@ pub(super) fn serve(
     else {
         raw::exit_now(0);
     };
-    let _ = rustix::io::write(taken, b"t");
-    let stdio = [&stdin, &stdout, &stderr].map(AsFd::as_fd);
-    let started = start.run(request, &control, stdio);
-    drop((stdin, stdout, stderr));
+    let mut taken = Taken(Some(taken));
+    let started = start.run(request, &control, Some([stdin, stdout, stderr]), &mut taken);
+    taken.say();
     watch_over(started, control, child_signals, caged, Front::Host);
     raw::exit_now(0);
 }
 
-/// Becomes the warden of one command in the terminal of the program that forked it.
-pub(super) fn serve_terminal(control: OwnedFd, request: Request, caged: Caged<'_>) {
+/// Becomes the warden of one command in the terminal of the program that forked it. Returns when
+/// nothing is left of the job, and says whether that program is still there.
+pub(super) fn serve_terminal(control: OwnedFd, request: Request, caged: Caged<'_>) -> bool {
     let _ = rustix::thread::set_name(c"sg-warden");
     let Ok(child_signals) = prepare() else { raw::exit_now(1) };
     let vestibule = open_vestibule(caged, Session::Guards);
     // Whoever kills the group that the command is in must not kill its guard too.
     let _ = rustix::process::setpgid(None, None);
     let mut start = Start::Caged(caged, vestibule);
-    let started = start.run(request, &control, [control.as_fd(); 3]);
-    watch_over(started, control, child_signals, Some(caged), Front::Terminal);
+    let started = start.run(request, &control, None, &mut Taken(None));
+    watch_over(started, control, child_signals, Some(caged), Front::Terminal)
 }
 
 fn prepare() -> Result<OwnedFd, Errno> {
@@ -97,6 +97,18 @@ struct Started {
     listener: Option<OwnedFd>,
 }
 
+/// Tells the nursery, once, that it may make the next warden: not before this one's command is on its
+/// way, which it would hold up.
+struct Taken<'a>(Option<BorrowedFd<'a>>);
+
+impl Taken<'_> {
+    fn say(&mut self) {
+        if let Some(nursery) = self.0.take() {
+            let _ = rustix::io::write(nursery, b"t");
+        }
+    }
+}
+
 /// The two ways to start a command.
 enum Start<'a> {
     Plain(ChildStack),
@@ -108,14 +120,18 @@ impl Start<'_> {
         &mut self,
         request: Request,
         control: &OwnedFd,
-        stdio: [BorrowedFd<'_>; 3],
+        stdio: Option<[OwnedFd; 3]>,
+        taken: &mut Taken<'_>,
     ) -> Result<Started, Failure> {
+        let borrowed = stdio.as_ref().map(|fds| fds.each_ref().map(AsFd::as_fd));
         match self {
             Self::Plain(stack) => {
                 let mut strings = Strings::room_for(request)?;
                 strings.receive(request, control)?;
                 say_taken(control);
                 let plan = Plan::lay_out(request, &strings)?;
+                let stdio = borrowed.ok_or(Failure::at(Stage::SetUp)(Errno::BADF))?;
+                taken.say();
                 let pid =
                     Beginning { plan, request, stdio, warden: None, failure: None }.start(stack)?;
                 let outer_pid = pid.as_raw_nonzero().get();
@@ -131,8 +147,11 @@ impl Start<'_> {
                 }
                 say_taken(control);
                 let (pid, outer_pid) = (vestibule.pid, vestibule.outer_pid);
-                let stdio = (request.streams != Streams::Inherited).then_some(stdio);
-                let listener = vestibule.execute(request, stdio)?;
+                vestibule.hand_over(request, borrowed)?;
+                // Whoever reads from the other ends must not wait for us.
+                drop(stdio);
+                taken.say();
+                let listener = vestibule.executed()?;
                 let namespaces = caged.mode == Mode::Namespaces;
                 let held = Held { namespaces, supervised: listener.is_some() };
                 Ok(Started { pid, outer_pid, held, listener })
@@ -154,23 +173,35 @@ fn say(control: &OwnedFd, reply: Reply<'_>) -> bool {
     rustix::io::retry_on_intr(|| rustix::io::write(control, message.as_bytes())).is_ok()
 }
 
+/// Whether nobody has the other end.
+fn is_abandoned(control: &OwnedFd) -> bool {
+    let mut fds = [PollFd::new(control, PollFlags::IN)];
+    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+    poll(&mut fds, Some(&now)).is_err()
+        || fds.iter().any(|fd| fd.revents().intersects(PollFlags::HUP | PollFlags::ERR))
+}
+
 /// Says that a command could not be started.
 pub(super) fn refuse(control: &OwnedFd, Failure { stage, errno, step }: Failure) {
     let (stage, errno) = (stage as u32, errno.raw_os_error());
     let _ = say(control, Reply::Failed { stage, errno, step: step.as_bytes() });
 }
 
-/// Tells what came of a request, and stays until nothing is left of the job.
+/// Tells what came of a request, and stays until nothing is left of the job. Says whether the host is
+/// still there.
 fn watch_over(
     started: Result<Started, Failure>,
     control: OwnedFd,
     child_signals: OwnedFd,
     caged: Option<Caged<'_>>,
     front: Front,
-) {
+) -> bool {
     let Started { pid, outer_pid, held, listener } = match started {
         Ok(started) => started,
-        Err(failure) => return refuse(&control, failure),
+        Err(failure) => {
+            refuse(&control, failure);
+            return true;
+        }
     };
     if front == Front::Host {
         // A warden needs these only; above all it must not hold the socket that tells the nursery of
@@ -201,7 +232,7 @@ fn watch_over(
         killing: false,
         quiet: 0,
     }
-    .watch();
+    .watch()
 }
 
 /// What there is to do.
@@ -258,7 +289,8 @@ struct Warden<'a> {
 const MOST_FDS: usize = 2 + Supervisor::MOST_FDS;
 
 impl Warden<'_> {
-    fn watch(mut self) {
+    /// Says in the end whether the host is still there.
+    fn watch(mut self) -> bool {
         // The command may have ended before the first look.
         let mut changed = true;
         while !changed || self.reap() {
@@ -275,6 +307,7 @@ impl Warden<'_> {
                 changed |= self.killing;
             }
         }
+        self.control.is_some_and(|control| !is_abandoned(&control))
     }
 
     /// Waits until there is something to do.

@@ -38,12 +38,12 @@ impl Files<'_> {
         let refused = match call {
             FileCall::Open(place, flags) => {
                 let flags = self.flags(flags);
-                self.place(place).and_then(|place| self.open(place, flags))
+                self.place(place).and_then(|place| self.open(&place, flags))
             }
             FileCall::OpenHow(place, how) => self.open_how(place, how),
             FileCall::Create(place) => {
                 let flags = OFlags::CREATE | OFlags::WRONLY | OFlags::TRUNC;
-                self.place(place).and_then(|place| self.open(place, flags))
+                self.place(place).and_then(|place| self.open(&place, flags))
             }
             FileCall::Truncate(place) => self.truncate(place),
             FileCall::MakeDirectory(_)
@@ -105,10 +105,10 @@ impl Files<'_> {
         let mut place = self.place(place)?;
         // A path that begins at its directory, absolute or not, is not what it looks like.
         place.resolve = (!resolve.contains(ResolveFlags::IN_ROOT)).then_some(resolve)?;
-        self.open(place, flags)
+        self.open(&place, flags)
     }
 
-    fn open(&mut self, place: Place, flags: OFlags) -> Option<Answer> {
+    fn open(&mut self, place: &Place, flags: OFlags) -> Option<Answer> {
         let writes = flags.intersects(OFlags::WRONLY | OFlags::RDWR);
         let creates = flags.contains(OFlags::CREATE);
         let empties = flags.contains(OFlags::TRUNC);
@@ -116,7 +116,7 @@ impl Files<'_> {
             return NOTHING;
         }
         if flags.contains(OFlags::TMPFILE) {
-            return self.open_unnamed(&place, flags);
+            return self.open_unnamed(place, flags);
         }
         if creates && flags.contains(OFlags::DIRECTORY) {
             return NOTHING;
@@ -131,10 +131,10 @@ impl Files<'_> {
             _ if !writes && !empties => NOTHING,
             (Ok(()), Mode::Namespaces) => NOTHING,
             (Ok(()), Mode::LandlockOnly) | (Err(Errno::ROFS), Mode::Namespaces) => {
-                self.open_old(&place, follow)
+                self.open_old(place, follow)
             }
             // Whether it is to be emptied is looked at before its permissions.
-            (Err(Errno::ACCESS), Mode::Namespaces) if empties => self.open_old(&place, follow),
+            (Err(Errno::ACCESS), Mode::Namespaces) if empties => self.open_old(place, follow),
             _ => NOTHING,
         }
     }
@@ -166,19 +166,17 @@ impl Files<'_> {
     }
 
     /// A file that is not there, or a link to one that is not.
-    fn open_new(&mut self, mut place: Place, follow: Follow) -> Option<Answer> {
+    fn open_new(&mut self, place: &Place, follow: Follow) -> Option<Answer> {
+        let mut led: Option<Place> = None;
         for _ in 0..MOST_LINKS {
+            let place = led.as_ref().unwrap_or(place);
             let entry = place.split().filter(|entry| !entry.slash)?;
-            let leads = match follow {
-                // It was looked at, and is no link.
-                Follow::No => Err(Errno::NOENT),
-                Follow::Yes => place.may_write(Follow::No),
-            };
-            match leads {
-                Err(Errno::NOENT) => return self.create(&entry, Operation::Create),
-                // Permissions mean nothing on a link; this is one, whatever could be written.
-                _ => place = self.follow_once(&entry)?,
+            // It was looked at, and is no link, or it could be one. What could be written means
+            // nothing then.
+            if follow == Follow::No || place.may_write(Follow::No) == Err(Errno::NOENT) {
+                return self.create(&entry, Operation::Create);
             }
+            led = Some(self.follow_once(&entry)?);
         }
         NOTHING
     }

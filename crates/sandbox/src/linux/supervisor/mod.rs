@@ -125,6 +125,8 @@ pub struct Supervisor<'a> {
     scope: Scope<'a>,
     pending: Pending,
     evidence: Evidence,
+    /// What the call at hand is about.
+    target: PathText,
 }
 
 impl<'a> Supervisor<'a> {
@@ -141,7 +143,7 @@ impl<'a> Supervisor<'a> {
             let _ = rustix::thread::set_capabilities(None, sets);
         }
         let (pending, evidence) = (Pending::new(), Evidence::new());
-        Self { listener: Some(listener), scope, pending, evidence }
+        Self { listener: Some(listener), scope, pending, evidence, target: PathText::new() }
     }
 
     /// What to poll, and for what: no more than [`Supervisor::MOST_FDS`]. When one of them is ready,
@@ -167,21 +169,23 @@ impl<'a> Supervisor<'a> {
         self.evidence.take_more()
     }
 
-    /// Answers what is ready to be answered. Never waits; the descriptors say when there is more.
+    /// Answers what is ready to be answered. Never waits; while there is more, the descriptors say
+    /// so.
     pub fn serve(&mut self, report: &mut dyn FnMut(Denial<'_>)) {
         let Some(listener) = self.listener.take() else { return };
         self.pending.go_on(listener.as_fd());
+        // Who is answered often asks again before we get to look.
         for _ in 0..MOST_IN_A_ROW {
-            match events(listener.as_fd()) {
-                // To receive would wait if nobody asked.
-                asked if asked.contains(PollFlags::IN) => {}
-                none if none.is_empty() => break,
-                _gone => {
-                    self.pending = Pending::new();
-                    return;
-                }
+            let events = events(listener.as_fd());
+            if events.is_empty() {
+                break;
             }
-            // Who asked may be gone meanwhile.
+            if !events.contains(PollFlags::IN) {
+                // Nobody is left who could ask.
+                self.pending = Pending::new();
+                return;
+            }
+            // To receive would wait if nobody had asked. Who did may be gone meanwhile.
             if let Ok(asked) = notify::receive(listener.as_fd()) {
                 self.answer(listener.as_fd(), &asked, report);
             }
@@ -195,8 +199,7 @@ impl<'a> Supervisor<'a> {
         asked: &Asked,
         report: &mut dyn FnMut(Denial<'_>),
     ) {
-        let mut target = PathText::new();
-        let answer = self.judge(listener, asked, &mut target);
+        let answer = self.judge(listener, asked);
         let reply = match answer {
             Answer::Continue => Reply::Continue,
             Answer::Done => Reply::Success,
@@ -209,14 +212,15 @@ impl<'a> Supervisor<'a> {
         // What nobody was refused has not happened.
         if let Answer::Refuse { operation, rule, .. } = answer
             && heard
-            && self.evidence.is_news(operation, target.as_bytes())
+            && self.evidence.is_news(operation, self.target.as_bytes())
         {
-            report(Denial { operation, rule, syscall: asked.call, target: target.as_bytes() });
+            let (syscall, target) = (asked.call, self.target.as_bytes());
+            report(Denial { operation, rule, syscall, target });
         }
     }
 
-    fn judge(&mut self, listener: BorrowedFd<'_>, asked: &Asked, target: &mut PathText) -> Answer {
-        let scope = &self.scope;
+    fn judge(&mut self, listener: BorrowedFd<'_>, asked: &Asked) -> Answer {
+        let (scope, target) = (&self.scope, &mut self.target);
         let is_held = self.scope.mode == Mode::Namespaces;
         if let Some(call) = calls::file_call(asked.call)
             && (is_held || !seccomp::is_refused_alone(libc::c_long::from(asked.call)))

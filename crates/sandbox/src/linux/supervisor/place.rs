@@ -52,46 +52,53 @@ pub(super) struct Entry {
 impl Place {
     /// Reads a path from a thread's memory. `None` when there is none, or it is too long, or empty.
     pub(super) fn read(thread: i32, directory: i32, address: u64) -> Option<Self> {
-        let mut bytes = [0; PATH_MAX];
-        let path = read_text(thread, address, &mut bytes)?;
-        if path.is_empty() { None } else { Self::given(thread, directory, path) }
+        let mut place = Self::new();
+        place.text.fill(|text| {
+            let most = text.len().min(PATH_MAX);
+            text.get_mut(..most).map_or(0, |text| read_some(thread, address, text))
+        })?;
+        (!place.text.as_bytes().is_empty()).then_some(())?;
+        place.make_ours(thread, directory)?;
+        Some(place)
+    }
+
+    const fn new() -> Self {
+        let (text, resolve) = (PathText::new(), ResolveFlags::empty());
+        Self { text, base: 0, is_told_apart: false, resolve }
     }
 
     /// A path as a thread has given it.
     pub(super) fn given(thread: i32, directory: i32, path: &[u8]) -> Option<Self> {
-        let mut text = PathText::new();
-        let thread_number = u64::try_from(thread).ok().filter(|&thread| thread > 0)?;
-        let resolve = ResolveFlags::empty();
-        if path.first() == Some(&b'/') {
-            let own = own_path(path);
-            if let Some((directory, _)) = own {
-                text.push(b"/proc/")?.push_number(thread_number)?.push(directory)?;
-            }
-            text.push(own.map_or(path, |(_, rest)| rest))?;
-            let is_told_apart = own.is_some() || path.starts_with(b"/proc/");
-            return Some(Self { text, base: 0, is_told_apart, resolve });
-        }
-        let mut place = Self::directory(thread_number, directory)?;
-        place.text.push(b"/")?.push(path)?;
+        let mut place = Self::new();
+        place.text.push(path)?;
+        place.make_ours(thread, directory)?;
         Some(place)
     }
 
     /// What a thread has open under a number.
     pub(super) fn open(thread: i32, descriptor: i32) -> Option<Self> {
-        let descriptor = (descriptor >= 0).then_some(descriptor)?;
-        Self::directory(u64::try_from(thread).ok().filter(|&thread| thread > 0)?, descriptor)
+        let mut place = Self::new();
+        let base = base(thread, (descriptor >= 0).then_some(descriptor)?)?;
+        place.text.push(base.as_bytes())?;
+        place.base = base.as_bytes().len();
+        Some(place)
     }
 
-    fn directory(thread: u64, directory: i32) -> Option<Self> {
-        let mut text = PathText::new();
-        text.push(b"/proc/")?.push_number(thread)?;
-        if directory == libc::AT_FDCWD {
-            text.push(b"/cwd")?;
-        } else {
-            text.push(b"/fd/")?.push_number(u64::try_from(directory).ok()?)?;
+    /// Makes a path of another thread's mean the same to this one.
+    fn make_ours(&mut self, thread: i32, directory: i32) -> Option<()> {
+        let path = self.text.as_bytes();
+        if path.first() != Some(&b'/') {
+            let mut base = base(thread, directory)?;
+            self.base = base.as_bytes().len();
+            return self.text.replace_start(0, base.push(b"/")?.as_bytes());
         }
-        let base = text.as_bytes().len();
-        Some(Self { text, base, is_told_apart: false, resolve: ResolveFlags::empty() })
+        self.is_told_apart = path.starts_with(b"/proc/");
+        if let Some((own, its)) = own_path(path) {
+            self.is_told_apart = true;
+            let mut directory = of_thread(thread)?;
+            self.text.replace_start(own.len(), directory.push(its)?.as_bytes())?;
+        }
+        Some(())
     }
 
     /// The part that the process gave; empty when it gave a directory only.
@@ -159,27 +166,48 @@ impl Place {
     }
 }
 
+/// The directory of a thread in `/proc`.
+fn of_thread(thread: i32) -> Option<Text<64>> {
+    let mut text = Text::new();
+    let thread = u64::try_from(thread).ok().filter(|&thread| thread > 0)?;
+    text.push(b"/proc/")?.push_number(thread)?;
+    Some(text)
+}
+
+/// The directory that a thread's relative paths begin at.
+fn base(thread: i32, directory: i32) -> Option<Text<64>> {
+    let mut text = of_thread(thread)?;
+    if directory == libc::AT_FDCWD {
+        text.push(b"/cwd")?;
+    } else {
+        text.push(b"/fd/")?.push_number(u64::try_from(directory).ok()?)?;
+    }
+    Some(text)
+}
+
 /// Reads text from a thread's memory, up to its end. `None` when that is not found.
 pub(super) fn read_text(thread: i32, address: u64, into: &mut [u8]) -> Option<&[u8]> {
-    let first = FIRST_READ.min(into.len());
-    let mut filled = read_memory(thread, address, into.get_mut(..first)?);
-    let is_closed = |bytes: &[u8]| bytes.contains(&0);
-    if filled == first && !is_closed(into.get(..filled)?) {
-        filled += read_memory(thread, address.wrapping_add(filled as u64), into.get_mut(first..)?);
-    }
+    let filled = read_some(thread, address, into);
     let text = into.get(..filled)?;
     text.get(..text.iter().position(|&byte| byte == 0)?)
 }
 
-/// Where a path begins that leads through the process itself, in its directory of `/proc`, and
-/// what follows.
-fn own_path(path: &[u8]) -> Option<(&'static [u8], &[u8])> {
+/// Reads a thread's memory: the first part, and the rest when the first does not end.
+fn read_some(thread: i32, address: u64, into: &mut [u8]) -> usize {
+    let (first, rest) = into.split_at_mut(FIRST_READ.min(into.len()));
+    let filled = read_memory(thread, address, first);
+    if filled < first.len() || first.contains(&0) {
+        return filled;
+    }
+    filled + read_memory(thread, address.wrapping_add(filled as u64), rest)
+}
+
+/// The beginning of a path that leads through the process itself, and what it is in the thread's
+/// directory of `/proc`.
+fn own_path(path: &[u8]) -> Option<(&'static [u8], &'static [u8])> {
     const OWN: [(&[u8], &[u8]); 3] =
         [(b"/proc/self", b""), (b"/proc/thread-self", b""), (b"/dev/fd", b"/fd")];
-    OWN.iter().find_map(|(own, directory)| {
-        let rest = path.strip_prefix(*own)?;
-        (rest.is_empty() || rest.first() == Some(&b'/')).then_some((*directory, rest))
-    })
+    OWN.into_iter().find(|(own, _)| is_beneath(path, own))
 }
 
 /// Writes down where something is. Says whether it is anywhere: pipes and the like have no path.

@@ -58,6 +58,28 @@ impl<const SIZE: usize> Text<SIZE> {
         }
     }
 
+    /// Takes what `read` writes, up to the first NUL. `None` when there is none.
+    pub(super) fn fill(&mut self, read: impl FnOnce(&mut [u8]) -> usize) -> Option<()> {
+        let filled = read(&mut self.bytes);
+        let end = self.bytes.get(..filled).and_then(|text| text.iter().position(|&b| b == 0));
+        self.len = 0;
+        self.len = end?;
+        Some(())
+    }
+
+    /// Puts other text in the place of its beginning.
+    pub(super) fn replace_start(&mut self, removed: usize, start: &[u8]) -> Option<()> {
+        let rest = self.len.checked_sub(removed)?;
+        let len = rest + start.len();
+        if len >= SIZE || start.contains(&0) {
+            return None;
+        }
+        self.bytes.copy_within(removed..=self.len, start.len());
+        self.bytes.get_mut(..start.len())?.copy_from_slice(start);
+        self.len = len;
+        Some(())
+    }
+
     pub(super) fn as_bytes(&self) -> &[u8] {
         self.bytes.get(..self.len).unwrap_or_default()
     }
@@ -90,6 +112,17 @@ mod tests {
         text.cut(2);
         assert_eq!(text.as_c_str(), c"/a");
         text.cut(100);
+        assert!(text.replace_start(1, b"/123456").is_none(), "no room for an end");
+        text.replace_start(1, b"/b/").unwrap();
+        assert_eq!(text.as_c_str(), c"/b/a");
+        let write = |from: &'static [u8]| {
+            move |to: &mut [u8]| {
+                to[..from.len()].copy_from_slice(from);
+                from.len()
+            }
+        };
+        assert!(text.fill(write(b"/xyz")).is_none() && text.as_bytes().is_empty());
+        text.fill(write(b"/a\0junk")).unwrap();
         assert_eq!(text.push_number(0).unwrap().as_bytes(), b"/a0");
     }
 }

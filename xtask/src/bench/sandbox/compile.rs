@@ -1,0 +1,115 @@
+//! What the cage costs a compiler, which starts many programs and writes many files.
+
+use super::confined::Confined;
+use crate::bench::bare;
+use crate::bench::progress::Progress;
+use crate::bench::row::{Row, Target};
+use crate::bench::samples::{by_turns_timed, timed};
+use crate::bench::session::Session;
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+
+const MOST: Target = Target::RatioAtMost(1.03);
+
+const C_FILES: usize = 40;
+
+const RUST_MODULES: usize = 12;
+
+pub(super) fn make(session: &Session, progress: &Progress) -> anyhow::Result<Vec<Row>> {
+    bare::find("cc")?;
+    let make = bare::find("make")?;
+    let confined = Confined::start(session)?;
+    write_c_project(confined.workspace())?;
+    let directory = bare::text(confined.workspace())?;
+    let args = ["--always-make", "--silent", "-j2", "-C", &directory];
+    let command = confined.command(&make, &args)?;
+    let pair = by_turns_timed(
+        session.times(15, 2),
+        progress,
+        || confined.time(&command),
+        || timed(|| bare::run_quietly(&make, &args)),
+    )?;
+    let row = Row::of_times(format!("make -j2 of {C_FILES} files"), "plain", &pair);
+    Ok(vec![confined.judge(row, MOST)?])
+}
+
+pub(super) fn cargo(session: &Session, progress: &Progress) -> anyhow::Result<Vec<Row>> {
+    let cargo = bare::find("cargo")?;
+    let confined = Confined::start(session)?;
+    write_crate(confined.workspace())?;
+    let manifest = bare::text(confined.workspace().join("Cargo.toml"))?;
+    let built = confined.workspace().join("built");
+    let target = bare::text(&built)?;
+    let args =
+        ["build", "--quiet", "--offline", "--manifest-path", &manifest, "--target-dir", &target];
+    let command = confined.command(&cargo, &args)?;
+    let clear = || match fs::remove_dir_all(&built) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    };
+    let pair = by_turns_timed(
+        session.times(15, 2),
+        progress,
+        || {
+            clear()?;
+            confined.time(&command)
+        },
+        || {
+            clear()?;
+            timed(|| bare::run_quietly(&cargo, &args))
+        },
+    )?;
+    let row = Row::of_times("cargo build --offline of a small crate", "plain", &pair);
+    Ok(vec![confined.judge(row, MOST)?])
+}
+
+/// A program of many small files.
+fn write_c_project(directory: &Path) -> anyhow::Result<()> {
+    let mut main = String::from("#include <stdio.h>\n");
+    let mut sum = String::from("0");
+    for number in 0..C_FILES {
+        let text = format!(
+            "#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n\
+             int part{number}(int n) {{\n\
+             \x20   char line[64];\n\
+             \x20   snprintf(line, sizeof line, \"%d\", n * {number});\n\
+             \x20   return atoi(line) + (int) strlen(line);\n}}\n"
+        );
+        fs::write(directory.join(format!("part{number}.c")), text)?;
+        writeln!(main, "int part{number}(int);")?;
+        write!(sum, " + part{number}(n)")?;
+    }
+    writeln!(main, "int main(int n, char **v) {{ (void) v; printf(\"%d\\n\", {sum}); }}")?;
+    fs::write(directory.join("main.c"), main)?;
+    let makefile = "CFLAGS = -O1\n\
+                    objects = $(patsubst %.c,%.o,$(wildcard *.c))\n\
+                    all: program\n\
+                    program: $(objects)\n\
+                    \t$(CC) -o $@ $^\n";
+    Ok(fs::write(directory.join("Makefile"), makefile)?)
+}
+
+/// A crate without dependencies.
+fn write_crate(directory: &Path) -> anyhow::Result<()> {
+    let manifest = "[package]\nname = \"small\"\nedition = \"2021\"\n\n[workspace]\n";
+    fs::write(directory.join("Cargo.toml"), manifest)?;
+    let source = directory.join("src");
+    fs::create_dir(&source)?;
+    let mut main = String::new();
+    let mut calls = String::new();
+    for number in 0..RUST_MODULES {
+        let text = format!(
+            "#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]\n\
+             pub struct Part {{ pub name: String, pub numbers: Vec<u64> }}\n\n\
+             pub fn make(seed: u64) -> Part {{\n\
+             \x20   let numbers = (0..seed).map(|n| n * {number}).collect();\n\
+             \x20   Part {{ name: format!(\"part {number} of {{seed}}\"), numbers }}\n}}\n"
+        );
+        fs::write(source.join(format!("part{number}.rs")), text)?;
+        writeln!(main, "mod part{number};")?;
+        writeln!(calls, "    println!(\"{{:?}}\", part{number}::make(3));")?;
+    }
+    write!(main, "\nfn main() {{\n{calls}}}\n")?;
+    Ok(fs::write(source.join("main.rs"), main)?)
+}

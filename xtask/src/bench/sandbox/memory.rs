@@ -1,0 +1,52 @@
+//! How much memory the guards of a cage hold while they wait for the next command.
+
+use super::confined::Confined;
+use crate::bench::processes::{descendants, name_of, proportional_memory};
+use crate::bench::progress::Progress;
+use crate::bench::row::{Quantity, Row, Target};
+use crate::bench::session::Session;
+use std::time::{Duration, Instant};
+
+const MOST: Target = Target::Within(Quantity::Bytes(4.0 * 1024.0 * 1024.0));
+
+/// What the process that waits inside the cage is called.
+const WAITING: &str = "sg-vestibule";
+
+/// How long that may take to be there again after a command.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The nursery of the cage, its idle warden, and the process inside that waits; and beside them the
+/// guards for commands that nothing confines, which every session has too.
+pub(super) fn idle(session: &Session, _: &Progress) -> anyhow::Result<Vec<Row>> {
+    let confined = Confined::start(session)?;
+    let cage = guards_of_the_cage()?;
+    let memory: u64 = cage.iter().map(|&pid| proportional_memory(pid)).sum::<Result<_, _>>()?;
+    let everybody = descendants(std::process::id());
+    let all: u64 = everybody.iter().map(|&pid| proportional_memory(pid)).sum::<Result<_, _>>()?;
+    let row = Row::new("memory of an idle cage (PSS)", Quantity::bytes(memory))
+        .detail("processes", Quantity::count(cage.len()))
+        .detail("with the guards of plain commands", Quantity::bytes(all));
+    Ok(vec![confined.judge(row, MOST)?])
+}
+
+/// Those of this process's children that have somebody inside a cage, with all below them.
+fn guards_of_the_cage() -> anyhow::Result<Vec<u32>> {
+    let limit = Instant::now() + PATIENCE;
+    loop {
+        let everybody = descendants(std::process::id());
+        let families = everybody.iter().map(|&pid| {
+            let mut family = vec![pid];
+            family.extend(descendants(pid));
+            family
+        });
+        let nursery = |family: &Vec<u32>| {
+            name_of(family[0]).is_some_and(|name| name == "sg-nursery")
+                && family.iter().any(|&pid| name_of(pid).is_some_and(|name| name == WAITING))
+        };
+        if let Some(family) = families.into_iter().find(nursery) {
+            return Ok(family);
+        }
+        anyhow::ensure!(Instant::now() < limit, "no process waits in a cage");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
