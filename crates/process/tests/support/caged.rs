@@ -209,7 +209,7 @@ fn pass(test: &mut std::process::Command) {
     let text = String::from_utf8_lossy(&output.stdout);
     let errors = String::from_utf8_lossy(&output.stderr);
     let passed = output.status.success() && text.contains("1 passed");
-    assert!(passed, "{test:?}:\n{text}{errors}");
+    assert!(passed, "run again as another process:\n{text}{errors}");
 }
 
 /// Where a program is.
