@@ -24,7 +24,19 @@ pub(crate) struct Session {
     // In this order: the names that a spawner keeps free lie in the directory.
     pub(crate) spawner: Spawner,
     pub(crate) manager: SandboxManager,
-    pub(crate) place: TempDir,
+    pub(crate) place: Place,
+}
+
+/// The directory of a session, which goes with it if it is its own.
+pub(crate) struct Place {
+    path: PathBuf,
+    _owned: Option<TempDir>,
+}
+
+impl Place {
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
 }
 
 impl Session {
@@ -35,6 +47,15 @@ impl Session {
             fs::create_dir(place.path().join(directory)).unwrap();
         }
         fs::write(place.path().join("outside/victim"), "before").unwrap();
+        Self::at(Place { path: place.path().to_owned(), _owned: Some(place) })
+    }
+
+    /// One more session in a place that belongs to another one.
+    pub(crate) fn beside(place: &Path) -> Self {
+        Self::at(Place { path: place.to_owned(), _owned: None })
+    }
+
+    fn at(place: Place) -> Self {
         let spawner = Spawner::start().unwrap();
         Self { spawner, manager: SandboxManager::new(), place }
     }
@@ -188,7 +209,7 @@ fn pass(test: &mut std::process::Command) {
     let text = String::from_utf8_lossy(&output.stdout);
     let errors = String::from_utf8_lossy(&output.stderr);
     let passed = output.status.success() && text.contains("1 passed");
-    assert!(passed, "{test:?}:\n{text}{errors}");
+    assert!(passed, "run again as another process:\n{text}{errors}");
 }
 
 /// Where a program is.
@@ -246,6 +267,15 @@ pub(crate) fn descendants(of: u32) -> BTreeMap<u32, Seen> {
         false
     };
     all.iter().filter(|(pid, _)| is_below(**pid)).map(|(pid, seen)| (*pid, seen.clone())).collect()
+}
+
+/// The processes that are in a cage over a place: it is mounted there by its own name.
+pub(crate) fn caged_over(place: &Path) -> BTreeSet<u32> {
+    let place = format!(" {}/ws ", place.display());
+    let mounts = |pid: &u32| fs::read_to_string(format!("/proc/{pid}/mountinfo"));
+    // Some processes are gone meanwhile, and others are somebody else's.
+    let is_there = |pid: &u32| mounts(pid).is_ok_and(|mounts| mounts.contains(&place));
+    processes().into_keys().filter(is_there).collect()
 }
 
 /// The guards of a running command: its warden and the nursery of its cage.

@@ -166,8 +166,23 @@ pub(super) const SYS_SETXATTRAT: libc::c_long = 463;
 pub(super) const SYS_REMOVEXATTRAT: libc::c_long = 466;
 
 /// Calls that some arguments of are refused.
-const PARTLY_REFUSED: &[Call] =
-    calls![SYS_clone, SYS_ioctl, SYS_socket, SYS_socketpair, SYS_prlimit64];
+const PARTLY_REFUSED: &[Call] = calls![SYS_clone, SYS_ioctl, SYS_socket, SYS_socketpair];
+
+/// Calls whose first argument is the process that they set limits to, or hold up. In namespaces the first
+/// one is the command's guard, which could be kept from seeing, or from moving, by them.
+const HINDERING: &[Call] = calls![
+    SYS_prlimit64,
+    SYS_sched_setaffinity,
+    SYS_sched_setattr,
+    SYS_sched_setparam,
+    SYS_sched_setscheduler,
+];
+
+/// The same with a first argument that says what the second one is, which must be a process.
+const HINDERING_WHO: &[(Call, u64)] = &[
+    ((libc::SYS_setpriority, "SYS_setpriority"), 0),
+    ((libc::SYS_ioprio_set, "SYS_ioprio_set"), 1),
+];
 
 /// Calls that name an address.
 const ADDRESSES: &[Call] = calls![SYS_connect, SYS_bind, SYS_sendto, SYS_sendmsg, SYS_sendmmsg];
@@ -180,6 +195,9 @@ const NAMESPACE_FLAGS: u64 = (libc::CLONE_NEWNS
     | libc::CLONE_NEWUSER
     | libc::CLONE_NEWPID
     | libc::CLONE_NEWNET) as u64;
+
+/// The number that the first process of a namespace has in it.
+const FIRST_PROCESS: u64 = 1;
 
 /// Pushes keystrokes into a terminal, where whoever uses it next runs them.
 pub(super) const TIOCSTI: u64 = 0x5412;
@@ -202,7 +220,8 @@ pub(super) fn is_refused_alone(number: libc::c_long) -> bool {
 /// The name of a system call that the supervisor is asked about.
 pub(super) fn name_of(number: libc::c_long) -> &'static str {
     let refused = REFUSED.iter().flat_map(|refused| refused.calls);
-    let others = [DEBUGGING, SHARED, SHARED_NEW, PARTLY_REFUSED, ADDRESSES].into_iter().flatten();
+    let others = [DEBUGGING, SHARED, SHARED_NEW, PARTLY_REFUSED, HINDERING, ADDRESSES];
+    let others = others.into_iter().flatten().chain(HINDERING_WHO.iter().map(|(call, _)| call));
     let files = FILE_CALLS.iter().map(|(call, _)| call);
     let found = files.chain(refused).chain(others).find(|(known, _)| *known == number);
     found.map_or("unknown", |(_, constant)| constant.strip_prefix("SYS_").unwrap_or(constant))
@@ -271,6 +290,12 @@ fn refused(beneath: Beneath, wanted: impl Fn(Told) -> bool) -> Rules {
         rules.extend(calls.map(|(call, _)| (*call, Vec::new())));
         // Limits of any process but the caller's own.
         rules.insert(libc::SYS_prlimit64, vec![rule(&[(0, Op::Ne, 0)])]);
+    } else {
+        let guard = |call: &Call| (call.0, vec![rule(&[(0, Op::Eq, FIRST_PROCESS)])]);
+        rules.extend(HINDERING.iter().map(guard));
+        rules.extend(HINDERING_WHO.iter().map(|((call, _), process)| {
+            (*call, vec![rule(&[(0, Op::Eq, *process), (1, Op::Eq, FIRST_PROCESS)])])
+        }));
     }
     let each_bit = (0..32).map(|bit| 1u64 << bit).filter(|bit| NAMESPACE_FLAGS & bit != 0);
     rules.insert(

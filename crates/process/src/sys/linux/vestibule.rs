@@ -10,6 +10,7 @@ use super::wire::{Request, Streams};
 use crate::sys::Stage;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd as _, AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd, RawFd};
+use rustix::fs::{CWD, FileType, Mode as FileMode, OFlags, fstat, openat};
 use rustix::io::{Errno, IoSlice, IoSliceMut};
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
@@ -56,11 +57,16 @@ impl Vestibule {
         let kind = SocketType::SEQPACKET;
         let (ours, its) =
             socketpair(AddressFamily::UNIX, kind, SocketFlags::CLOEXEC, None).map_err(&set_up)?;
+        let flags = OFlags::RDWR | OFlags::CLOEXEC;
+        let null = openat(CWD, c"/dev/null", flags, FileMode::empty()).map_err(&set_up)?;
         let guard = rustix::process::getpid();
         // SAFETY: the child makes only kernel calls and never returns; while it shares our
         // descriptors it closes none.
         match unsafe { raw::fork_sharing_descriptors() }.map_err(Failure::at(Stage::Fork))? {
-            Forked::Child => wait_inside(inside, &rules, session, guard, &its, &strings),
+            Forked::Child => {
+                let kept = Kept { socket: &its, null: &null, strings: &strings };
+                wait_inside(inside, &rules, session, guard, &kept)
+            }
             Forked::Parent(pid) => {
                 let pid =
                     Pid::from_raw(pid).ok_or(Errno::CHILD).map_err(Failure::at(Stage::Fork))?;
@@ -186,16 +192,24 @@ fn give_up(socket: &OwnedFd, Failure { stage, errno, step }: Failure) -> ! {
     raw::exit_now(127);
 }
 
+/// What the process has of its guard's.
+struct Kept<'a> {
+    socket: &'a OwnedFd,
+    /// The cage's own `/dev/null`.
+    null: &'a OwnedFd,
+    strings: &'a Strings,
+}
+
 /// The life of the process: gives up its rights, waits, and becomes the command.
 fn wait_inside(
     inside: &Inside,
     rules: &JobRules,
     session: Session,
     guard: Pid,
-    socket: &OwnedFd,
-    strings: &Strings,
+    kept: &Kept<'_>,
 ) -> ! {
     let _never = NeverReturn;
+    let Kept { socket, null, strings } = kept;
     let _ = rustix::thread::set_name(c"sg-vestibule");
     let confined = || -> Result<Option<OwnedFd>, Failure> {
         let set_up = Failure::at(Stage::SetUp);
@@ -220,8 +234,10 @@ fn wait_inside(
     if raw::part_with_descriptors().is_err() {
         give_up(socket, Failure::at(Stage::SetUp)(Errno::NOSYS));
     }
+    let mut keep = [0, 1, 2, socket.as_raw_fd(), null.as_raw_fd()];
+    keep.sort_unstable();
     // SAFETY: nothing below uses another descriptor; those that values here own are the guard's.
-    unsafe { raw::close_all_but(&[0, 1, 2, socket.as_raw_fd()]) };
+    unsafe { raw::close_all_but(&keep) };
     say(socket, CONFINED, number, 0, b"");
     let Some((request, stdio)) = receive(socket) else { raw::exit_now(0) };
     let become_command = || -> Result<Failure, Failure> {
@@ -234,10 +250,33 @@ fn wait_inside(
             }
             _ => return Err(Failure::at(Stage::SetUp)(Errno::BADF)),
         }
+        part_with_the_hosts_null(null).map_err(Failure::at(Stage::SetUp))?;
         Ok(plan.execute())
     };
     let (Ok(failure) | Err(failure)) = become_command();
     give_up(socket, failure);
+}
+
+/// Puts the cage's own `/dev/null` in the place of the host's among the standard streams. No mount of
+/// the cage is over a file that was opened outside: root could change the mode of this one for everybody.
+fn part_with_the_hosts_null(null: &OwnedFd) -> Result<(), Errno> {
+    let device = fstat(null)?.st_rdev;
+    let is_null = |stream: BorrowedFd<'_>| {
+        fstat(stream).is_ok_and(|stat| {
+            FileType::from_raw_mode(stat.st_mode) == FileType::CharacterDevice
+                && stat.st_rdev == device
+        })
+    };
+    if is_null(rustix::stdio::stdin()) {
+        rustix::stdio::dup2_stdin(null)?;
+    }
+    if is_null(rustix::stdio::stdout()) {
+        rustix::stdio::dup2_stdout(null)?;
+    }
+    if is_null(rustix::stdio::stderr()) {
+        rustix::stdio::dup2_stderr(null)?;
+    }
+    Ok(())
 }
 
 fn receive(socket: &OwnedFd) -> Option<(Request, [Option<OwnedFd>; 3])> {

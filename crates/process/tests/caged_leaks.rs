@@ -1,0 +1,118 @@
+//! Many confined commands leave nothing behind, and neither does a host that is killed among them.
+
+#![cfg(target_os = "linux")]
+
+mod support;
+
+use sandgate_process::{Stdin, Stop, execute};
+use std::fs;
+use std::io::{BufRead as _, BufReader};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use support::caged::{
+    Session, again_without_namespaces, caged_over, descendants, in_its_own_process, runaways,
+};
+use support::{Nowhere, eventually, eventually_async};
+
+fn count(directory: &str) -> usize {
+    fs::read_dir(directory).unwrap().count()
+}
+
+/// spec CAGED.40: A thousand confined commands in a row, and sixty-four at once, leave no process,
+/// mount, namespace, descriptor or file behind.
+#[tokio::test]
+async fn a_thousand_in_a_row_leave_nothing_behind() {
+    if !in_its_own_process("a_thousand_in_a_row_leave_nothing_behind") {
+        return again_without_namespaces("a_thousand_in_a_row_leave_nothing_behind");
+    }
+    let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
+    let before = count("/proc/self/fd");
+    let session = Session::new();
+    let env = session.confined(session.script("exit 3"));
+    let run = async || {
+        let stop = Stop::default();
+        let done = execute(&session.spawner, &env, Default::default(), &stop, &mut Nowhere).await;
+        assert_eq!(done.unwrap().output.exit_code, 3);
+    };
+    run().await;
+    // The two nurseries, their idle wardens, and what waits for the next command.
+    let guards = || descendants(std::process::id()).len() == 5;
+    eventually_async("only the guards are left", guards).await;
+    let warm = (count("/proc/self/fd"), count("/proc/self/task"));
+    for _ in 0..1000 {
+        run().await;
+    }
+    eventually_async("only the guards are left", guards).await;
+    assert_eq!((count("/proc/self/fd"), count("/proc/self/task")), warm);
+
+    let slow = session.confined(session.script("read x; exit 3"));
+    let mut processes = Vec::new();
+    for _ in 0..64 {
+        processes.push(session.spawner.spawn_pipe(&slow, Stdin::Piped).await.unwrap());
+    }
+    let caged = caged_over(session.place.path());
+    assert_eq!(caged.len() >= 64, session.has_namespaces(), "{caged:?}");
+    for process in &processes {
+        process.session.writer_sender().unwrap().send("go\n".into()).await.unwrap();
+    }
+    for process in processes {
+        assert_eq!(process.exit_rx.await, Ok(3));
+    }
+    eventually_async("only the guards are left", guards).await;
+    eventually_async("all is closed again", || count("/proc/self/fd") == warm.0).await;
+
+    let Session { spawner, place, manager } = session;
+    drop(spawner);
+    assert!(descendants(std::process::id()).is_empty());
+    assert_eq!(fs::read_dir(place.path().join("ws")).unwrap().count(), 0);
+    assert_eq!(fs::read_to_string("/proc/self/mountinfo").unwrap(), mounts);
+    assert!(caged_over(place.path()).is_empty());
+    // The cage's rules are open as long as somebody may want it.
+    drop((manager, env, slow));
+    assert_eq!(count("/proc/self/fd"), before);
+}
+
+/// Where a host that is to be killed has its workspace.
+const PLACE: &str = "SANDGATE_TEST_PLACE";
+
+/// spec CAGED.41: When a host is killed among sixty-four confined commands, nothing is left of them, and
+/// no name stays taken.
+#[tokio::test]
+#[expect(clippy::disallowed_methods, reason = "the host is to be killed, so it is another process")]
+async fn a_killed_host_leaves_nothing_behind() {
+    const TEST: &str = "a_killed_host_leaves_nothing_behind";
+    if let Some(place) = std::env::var_os(PLACE) {
+        return be_killed(place.into()).await;
+    }
+    again_without_namespaces(TEST);
+    let session = Session::new();
+    let mut alive = session.pipe("alive");
+    let mut host = Command::new(std::env::current_exe().unwrap());
+    host.args(["--exact", TEST, "--nocapture"]).env(PLACE, session.place.path());
+    let mut host = host.stdout(Stdio::piped()).spawn().unwrap();
+    let lines = BufReader::new(host.stdout.take().unwrap()).lines();
+    assert!(lines.map_while(Result::ok).any(|line| line == "all of them run"), "it ended early");
+    let below = descendants(host.id());
+    assert!(below.len() > 64 * 3, "{below:?}");
+    let caged = caged_over(session.place.path());
+    assert_eq!(caged.len() >= 64, session.has_namespaces(), "{caged:?}");
+    host.kill().unwrap();
+    host.wait().unwrap();
+    alive.abandoned();
+    eventually("nobody is left in a cage", || caged_over(session.place.path()).is_empty());
+    eventually("the names are given back", || session.listing() == ["alive".to_owned()].into());
+}
+
+/// The host of sixty-four commands, and of one after the other beside them.
+async fn be_killed(place: PathBuf) {
+    let session = Session::beside(&place);
+    let env = session.confined(session.script(&runaways("sleep 300")));
+    let mut processes = Vec::new();
+    for _ in 0..64 {
+        processes.push(session.spawner.spawn_pipe(&env, Stdin::Null).await.unwrap());
+    }
+    println!("all of them run");
+    loop {
+        session.run("exit 0").await;
+    }
+}
