@@ -8,9 +8,12 @@ mod cage;
 mod command;
 mod escape;
 mod files;
+mod honest;
 mod names;
 mod network;
 mod processes;
+#[path = "../support/report.rs"]
+mod report;
 #[path = "../support/mod.rs"]
 mod support;
 mod work;
