@@ -11,6 +11,7 @@ mod files;
 mod honest;
 mod names;
 mod network;
+mod probes;
 mod processes;
 #[path = "../support/report.rs"]
 mod report;

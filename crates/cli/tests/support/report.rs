@@ -41,6 +41,10 @@ impl Report {
     pub(crate) fn is_supervised(&self) -> bool {
         self.enforcement["supervisor"] == true
     }
+
+    pub(crate) fn has_namespaces(&self) -> bool {
+        self.enforcement["namespaces"] == true
+    }
 }
 
 impl Denial {
