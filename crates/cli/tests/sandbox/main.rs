@@ -7,6 +7,7 @@
 mod cage;
 mod command;
 mod escape;
+mod evidence;
 mod files;
 mod honest;
 mod names;
@@ -15,6 +16,8 @@ mod probes;
 mod processes;
 #[path = "../support/report.rs"]
 mod report;
+#[path = "../support/strace.rs"]
+mod strace;
 #[path = "../support/mod.rs"]
 mod support;
 mod work;
