@@ -7,10 +7,18 @@
 mod cage;
 mod command;
 mod escape;
+mod evidence;
 mod files;
+mod honest;
+mod many;
 mod names;
 mod network;
+mod probes;
 mod processes;
+#[path = "../support/report.rs"]
+mod report;
+#[path = "../support/strace.rs"]
+mod strace;
 #[path = "../support/mod.rs"]
 mod support;
 mod work;
