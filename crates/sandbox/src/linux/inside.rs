@@ -9,7 +9,6 @@ use crate::{Layout, sys};
 use rustix::fd::{AsFd as _, OwnedFd};
 use rustix::mount::{MountFlags, mount};
 use sandgate_protocol::NetworkAccess;
-use seccompiler::BpfProgram;
 use std::ffi::CStr;
 use std::net::IpAddr;
 use std::os::unix::ffi::OsStrExt as _;
@@ -35,8 +34,7 @@ pub struct Inside {
 #[derive(Debug, Clone, Copy)]
 struct Means {
     rules: Rules,
-    /// Installed together with the one that asks the supervisor.
-    supervised: Span,
+    /// Installed where a supervisor is asked.
     notify: Span,
     /// Installed when nobody can be asked.
     unsupervised: Span,
@@ -78,7 +76,6 @@ impl Inside {
         let mut means = |(rules, programs): (Rules, Programs)| {
             Ok(Means {
                 rules,
-                supervised: code.add(&programs.supervised)?,
                 notify: code.add(&programs.notify)?,
                 unsupervised: code.add(&programs.alone)?,
             })
@@ -147,7 +144,7 @@ impl Inside {
         let means = self.means(rules.mode);
         // A process that is supervised already cannot have a second supervisor.
         match sys::install_listener(self.code.program(means.notify)) {
-            Ok(listener) => self.install(means.supervised).map(|()| Some(listener)),
+            Ok(listener) => Ok(Some(listener)),
             Err(_) => self.install(means.unsupervised).map(|()| None),
         }
     }
@@ -244,12 +241,10 @@ fn nameservers() -> [Option<IpAddr>; 3] {
 }
 
 impl Code {
-    fn add(&mut self, program: &BpfProgram) -> Result<Span, TooLarge> {
+    fn add(&mut self, program: &[libc::sock_filter]) -> Result<Span, TooLarge> {
         let span = Span { start: self.used, len: program.len() };
         let place = self.words.get_mut(span.start..span.start + span.len).ok_or(TooLarge)?;
-        for (to, from) in place.iter_mut().zip(program) {
-            *to = libc::sock_filter { code: from.code, jt: from.jt, jf: from.jf, k: from.k };
-        }
+        place.copy_from_slice(program);
         self.used += span.len;
         Ok(span)
     }

@@ -6,12 +6,9 @@
 //! changes to them and about addresses too, so that it can tell what was refused.
 
 use super::CageError;
-use super::program::{Answer, assemble};
+use super::program::{Answer, Case, Condition, Mask, Program, Table, assemble};
 use super::supervisor::calls::{FILE_CALLS, opens_to_write};
 use sandgate_protocol::NetworkAccess;
-use seccompiler::{
-    BpfProgram, SeccompCmpArgLen as Len, SeccompCmpOp as Op, SeccompCondition, SeccompRule,
-};
 use std::collections::BTreeMap;
 
 /// A system call: its number, and the constant that names it.
@@ -27,13 +24,11 @@ macro_rules! calls {
 /// The filters of a cage, ready to be installed.
 #[derive(Debug)]
 pub(super) struct Programs {
-    /// What is refused beside [`Programs::notify`], because that has another answer for the call.
-    pub(super) supervised: BpfProgram,
     /// What the supervisor is asked about, and what is refused without a word. To be installed with a
     /// listener.
-    pub(super) notify: BpfProgram,
+    pub(super) notify: Program,
     /// What is refused where there is no supervisor.
-    pub(super) alone: BpfProgram,
+    pub(super) alone: Program,
 }
 
 /// Whether an attempt is worth telling.
@@ -179,7 +174,7 @@ const HINDERING: &[Call] = calls![
 ];
 
 /// The same with a first argument that says what the second one is, which must be a process.
-const HINDERING_WHO: &[(Call, u64)] = &[
+const HINDERING_WHO: &[(Call, i32)] = &[
     ((libc::SYS_setpriority, "SYS_setpriority"), 0),
     ((libc::SYS_ioprio_set, "SYS_ioprio_set"), 1),
 ];
@@ -188,16 +183,17 @@ const HINDERING_WHO: &[(Call, u64)] = &[
 const ADDRESSES: &[Call] = calls![SYS_connect, SYS_bind, SYS_sendto, SYS_sendmsg, SYS_sendmmsg];
 
 /// Makes a namespace: every bit of `clone`'s flags that does.
-const NAMESPACE_FLAGS: u64 = (libc::CLONE_NEWNS
+const NAMESPACE_FLAGS: u32 = (libc::CLONE_NEWNS
     | libc::CLONE_NEWCGROUP
     | libc::CLONE_NEWUTS
     | libc::CLONE_NEWIPC
     | libc::CLONE_NEWUSER
     | libc::CLONE_NEWPID
-    | libc::CLONE_NEWNET) as u64;
+    | libc::CLONE_NEWNET)
+    .cast_unsigned();
 
 /// The number that the first process of a namespace has in it.
-const FIRST_PROCESS: u64 = 1;
+const FIRST_PROCESS: i32 = 1;
 
 /// Pushes keystrokes into a terminal, where whoever uses it next runs them.
 pub(super) const TIOCSTI: u64 = 0x5412;
@@ -241,69 +237,86 @@ pub(super) fn told_calls(mode: super::Mode) -> Vec<libc::c_long> {
 
 /// Compiles the filters.
 pub(super) fn compile(beneath: Beneath, network: NetworkAccess) -> Result<Programs, CageError> {
-    let mut alone = refused(beneath, |_| true);
-    alone.insert(libc::SYS_socket, sockets(beneath, network, &[]));
-    // The supervisor looks at the addresses that sockets of this family are connected to. It does
-    // not at those that datagrams are sent to, and every program that writes to the system's log
-    // makes such a socket.
-    let loose = Rules::from([(libc::SYS_socket, loose_unix_sockets())]);
+    Ok(Programs {
+        notify: assemble(&supervised(beneath, network))?,
+        alone: assemble(&unsupervised(beneath, network))?,
+    })
+}
+
+/// What becomes of calls where there is a supervisor.
+pub(super) fn supervised(beneath: Beneath, network: NetworkAccess) -> Table {
     let silent = refused(beneath, |told| told == Told::No);
     let mut told = refused(beneath, |told| told == Told::Yes);
     told.insert(libc::SYS_socket, sockets(beneath, network, &[libc::AF_UNIX]));
     ask_about_files(&mut told);
     ask_about_addresses(&mut told, beneath, network);
-    let refuse = |rules: Rules| with_answer(rules, Answer::Error(libc::EPERM));
-    let notify = with_answer(told, Answer::Ask).chain(refuse(silent)).chain([no_clone3()]);
-    Ok(Programs {
-        supervised: assemble(refuse(loose).collect())?,
-        notify: assemble(notify.collect())?,
-        alone: assemble(refuse(alone).chain([no_clone3()]).collect())?,
-    })
+    let mut table = with_answer(told, Answer::Ask);
+    table.extend(with_answer(silent, REFUSE));
+    table.extend([no_clone3()]);
+    // The supervisor looks at the addresses that sockets of this family are connected to. It does
+    // not at those that datagrams are sent to, and every program that writes to the system's log
+    // makes such a socket.
+    let loose = Case { when: vec![is(0, libc::AF_UNIX), loose_type()], answer: REFUSE };
+    table.entry(libc::SYS_socket).or_default().insert(0, loose);
+    table
 }
 
-type Rules = BTreeMap<libc::c_long, Vec<SeccompRule>>;
+/// What becomes of calls where nobody can be asked.
+pub(super) fn unsupervised(beneath: Beneath, network: NetworkAccess) -> Table {
+    let mut rules = refused(beneath, |_| true);
+    rules.insert(libc::SYS_socket, sockets(beneath, network, &[]));
+    let mut table = with_answer(rules, REFUSE);
+    table.extend([no_clone3()]);
+    table
+}
 
-/// A call with when and how it is answered.
-type Entry = (libc::c_long, (Vec<SeccompRule>, Answer));
+const REFUSE: Answer = Answer::Error(libc::EPERM);
 
-fn with_answer(rules: Rules, answer: Answer) -> impl Iterator<Item = Entry> {
-    rules.into_iter().map(move |(call, rules)| (call, (rules, answer)))
+/// Conditions that must all hold.
+type Rule = Vec<Condition>;
+
+/// For each call the rules, of which one must hold.
+type Rules = BTreeMap<libc::c_long, Vec<Rule>>;
+
+/// Whatever the arguments are.
+fn always() -> Vec<Rule> {
+    vec![Rule::new()]
+}
+
+fn with_answer(rules: Rules, answer: Answer) -> Table {
+    let case = |when| Case { when, answer };
+    rules.into_iter().map(|(call, rules)| (call, rules.into_iter().map(case).collect())).collect()
 }
 
 /// The C library falls back to `clone`, whose flags a filter can see; those of `clone3` are in
 /// memory.
-fn no_clone3() -> Entry {
-    (libc::SYS_clone3, (Vec::new(), Answer::Error(libc::ENOSYS)))
+fn no_clone3() -> (libc::c_long, Vec<Case>) {
+    (libc::SYS_clone3, vec![Case { when: Rule::new(), answer: Answer::Error(libc::ENOSYS) }])
 }
 
 /// What is refused in any case, but for sockets. All that has arguments is worth telling.
 fn refused(beneath: Beneath, wanted: impl Fn(Told) -> bool) -> Rules {
     let mut rules = Rules::new();
     for refused in REFUSED.iter().filter(|refused| wanted(refused.told)) {
-        rules.extend(refused.calls.iter().map(|(call, _)| (*call, Vec::new())));
+        rules.extend(refused.calls.iter().map(|(call, _)| (*call, always())));
     }
     if !wanted(Told::Yes) {
         return rules;
     }
     if beneath == Beneath::LandlockOnly {
         let calls = [DEBUGGING, SHARED, SHARED_NEW].into_iter().flatten();
-        rules.extend(calls.map(|(call, _)| (*call, Vec::new())));
+        rules.extend(calls.map(|(call, _)| (*call, always())));
         // Limits of any process but the caller's own.
-        rules.insert(libc::SYS_prlimit64, vec![rule(&[(0, Op::Ne, 0)])]);
+        rules.insert(libc::SYS_prlimit64, vec![vec![is_not(0, 0)]]);
     } else {
-        let guard = |call: &Call| (call.0, vec![rule(&[(0, Op::Eq, FIRST_PROCESS)])]);
-        rules.extend(HINDERING.iter().map(guard));
+        rules.extend(HINDERING.iter().map(|(call, _)| (*call, vec![vec![is(0, FIRST_PROCESS)]])));
         rules.extend(HINDERING_WHO.iter().map(|((call, _), process)| {
-            (*call, vec![rule(&[(0, Op::Eq, *process), (1, Op::Eq, FIRST_PROCESS)])])
+            (*call, vec![vec![is(0, *process), is(1, FIRST_PROCESS)]])
         }));
     }
-    let each_bit = (0..32).map(|bit| 1u64 << bit).filter(|bit| NAMESPACE_FLAGS & bit != 0);
-    rules.insert(
-        libc::SYS_clone,
-        each_bit.map(|bit| rule(&[(0, Op::MaskedEq(bit), bit)])).collect(),
-    );
-    let keystrokes = [TIOCSTI, TIOCLINUX].map(|request| rule(&[(1, Op::Eq, request)]));
-    rules.insert(libc::SYS_ioctl, keystrokes.into());
+    rules.insert(libc::SYS_clone, vec![vec![Condition::AnyBit(0, NAMESPACE_FLAGS)]]);
+    let keystrokes = [TIOCSTI, TIOCLINUX].map(lower_half).to_vec();
+    rules.insert(libc::SYS_ioctl, vec![vec![Condition::OneOf(1, Mask::All, keystrokes)]]);
     rules.insert(libc::SYS_socketpair, pairs());
     rules
 }
@@ -312,25 +325,22 @@ fn refused(beneath: Beneath, wanted: impl Fn(Told) -> bool) -> Rules {
 /// change.
 fn ask_about_files(rules: &mut Rules) {
     for ((call, _), file_call) in FILE_CALLS {
-        let conditions = opens_to_write(*file_call).map(|(argument, flags)| {
-            let bits = (0..32).map(|bit| 1u64 << bit).filter(|bit| flags & bit != 0);
-            bits.map(|bit| rule(&[(argument, Op::MaskedEq(bit), bit)])).collect()
+        let when = opens_to_write(*file_call).map(|(argument, flags)| {
+            vec![vec![Condition::AnyBit(u32::from(argument), lower_half(flags))]]
         });
         // What is refused altogether stays so.
-        rules.entry(*call).or_insert(conditions.unwrap_or_default());
+        rules.entry(*call).or_insert(when.unwrap_or_else(always));
     }
 }
 
 fn ask_about_addresses(rules: &mut Rules, beneath: Beneath, network: NetworkAccess) {
-    rules.insert(libc::SYS_connect, Vec::new());
-    rules.insert(libc::SYS_bind, Vec::new());
+    rules.insert(libc::SYS_connect, always());
+    rules.insert(libc::SYS_bind, always());
     // Without a network of the cage's own there are no sockets of the internet's either.
     if network == NetworkAccess::Restricted && beneath == Beneath::Namespaces {
-        let address = SeccompCondition::new(4, Len::Qword, Op::Ne, 0);
-        let rule = address.and_then(|address| SeccompRule::new(vec![address]));
-        rules.insert(libc::SYS_sendto, vec![rule.expect("four is below six")]);
-        rules.insert(libc::SYS_sendmsg, Vec::new());
-        rules.insert(libc::SYS_sendmmsg, Vec::new());
+        rules.insert(libc::SYS_sendto, vec![vec![Condition::NotNull(4)]]);
+        rules.insert(libc::SYS_sendmsg, always());
+        rules.insert(libc::SYS_sendmmsg, always());
     }
 }
 
@@ -341,47 +351,38 @@ pub(super) fn has_internet(beneath: Beneath, network: NetworkAccess) -> bool {
 }
 
 /// Everything but the families that are allowed.
-fn sockets(beneath: Beneath, network: NetworkAccess, more: &[i32]) -> Vec<SeccompRule> {
+fn sockets(beneath: Beneath, network: NetworkAccess, more: &[i32]) -> Vec<Rule> {
     let mut allowed = [&[libc::AF_NETLINK], more].concat();
     if has_internet(beneath, network) {
         allowed.extend([libc::AF_INET, libc::AF_INET6]);
     }
-    let others: Vec<_> = allowed.iter().map(|&family| (0, Op::Ne, number(family))).collect();
-    let routes = number(libc::NETLINK_ROUTE);
-    vec![rule(&others), rule(&[(0, Op::Eq, number(libc::AF_NETLINK)), (2, Op::Ne, routes)])]
+    let allowed = allowed.into_iter().map(i32::cast_unsigned).collect();
+    let others = Condition::NoneOf(0, Mask::All, allowed);
+    vec![vec![others], vec![is(0, libc::AF_NETLINK), is_not(2, libc::NETLINK_ROUTE)]]
 }
 
 /// The types of unix sockets that are not connected before something is sent through them: each
 /// message could name any path. The kernel takes a raw one for one of datagrams.
-fn loose_types() -> impl Iterator<Item = (u8, Op, u64)> {
-    const TYPE: u64 = 0xf;
-    let connected = [libc::SOCK_STREAM, libc::SOCK_SEQPACKET].map(number);
-    let others = (0..=TYPE).filter(move |kind| !connected.contains(kind));
-    others.map(|kind| (1, Op::MaskedEq(TYPE), kind))
-}
-
-fn loose_unix_sockets() -> Vec<SeccompRule> {
-    let unix = (0, Op::Eq, number(libc::AF_UNIX));
-    loose_types().map(|kind| rule(&[unix.clone(), kind])).collect()
+fn loose_type() -> Condition {
+    const TYPE: u32 = 0xf;
+    let connected = [libc::SOCK_STREAM, libc::SOCK_SEQPACKET].map(i32::cast_unsigned);
+    Condition::NoneOf(1, Mask::Only(TYPE), connected.to_vec())
 }
 
 /// Pairs reach only each other, but for those of datagrams.
-fn pairs() -> Vec<SeccompRule> {
-    let others = rule(&[(0, Op::Ne, number(libc::AF_UNIX))]);
-    std::iter::once(others).chain(loose_types().map(|kind| rule(&[kind]))).collect()
+fn pairs() -> Vec<Rule> {
+    vec![vec![is_not(0, libc::AF_UNIX)], vec![loose_type()]]
 }
 
-fn number(constant: i32) -> u64 {
-    u64::from(constant.cast_unsigned())
+fn is(argument: u32, constant: i32) -> Condition {
+    Condition::OneOf(argument, Mask::All, vec![constant.cast_unsigned()])
 }
 
-/// A rule that holds when all of its conditions do. The kernel takes these arguments as 32 bits.
-fn rule(conditions: &[(u8, Op, u64)]) -> SeccompRule {
-    let conditions = conditions
-        .iter()
-        .map(|(index, op, value)| SeccompCondition::new(*index, Len::Dword, op.clone(), *value));
-    let conditions: Result<Vec<_>, _> = conditions.collect();
-    conditions
-        .and_then(SeccompRule::new)
-        .expect("argument numbers are below six and no rule is empty")
+fn is_not(argument: u32, constant: i32) -> Condition {
+    Condition::NoneOf(argument, Mask::All, vec![constant.cast_unsigned()])
+}
+
+/// The half of a value that the kernel takes from these arguments.
+fn lower_half(value: u64) -> u32 {
+    value as u32
 }
