@@ -1,0 +1,247 @@
+//! What the commands of a session have in common, what one of them may be granted, and when the cage is
+//! let go.
+
+#![cfg(target_os = "linux")]
+
+mod support;
+
+use sandgate_policy::Extras;
+use sandgate_process::{ExecuteOptions, Executed, Received, SpawnedProcess, Stdin, Stop, execute};
+use std::fs;
+use std::io::Write as _;
+use std::net::TcpListener;
+use std::os::unix::net::UnixListener;
+use support::caged::{Session, again_without_namespaces, python};
+use support::{Nowhere, eventually_async, program, skipped};
+
+/// The next piece of output.
+async fn next(process: &mut SpawnedProcess) -> String {
+    match process.output_rx.recv().await {
+        Some(Received::Chunk(chunk)) => String::from_utf8_lossy(&chunk.bytes).into_owned(),
+        other => panic!("no output but {other:?}"),
+    }
+}
+
+/// Listens on a loopback, says on which port, and answers one.
+const SERVER: &str = r#"
+import socket
+server = socket.create_server(("127.0.0.1", 0))
+print(server.getsockname()[1], flush=True)
+while True:
+    server.accept()[0].sendall(b"hello")
+"#;
+
+/// A program that asks a port of the loopback and prints what it hears.
+fn client(port: &str) -> Option<sandgate_protocol::ExecParams> {
+    python(&format!(
+        "import socket\ntry:\n print(socket.create_connection(('127.0.0.1', {port})).recv(9).decode())\n\
+         except OSError:\n print('nobody')"
+    ))
+}
+
+/// spec CAGED.60: The commands of a session share a loopback and `/dev/shm` of their own; another
+/// session has others, and the host's are out of reach.
+#[tokio::test]
+async fn a_session_shares_its_loopback_and_memory() {
+    let [session, other] = [Session::new(), Session::new()];
+    if !session.has_namespaces() {
+        return skipped("there are no namespaces here");
+    }
+    let Some(server) = python(SERVER) else { return };
+    let env = session.confined(server);
+    let mut process = session.spawner.spawn_pipe(&env, Stdin::Null).await.unwrap();
+    let port = next(&mut process).await.trim().to_owned();
+    let ask = async |session: &Session| {
+        session.execute(client(&port).unwrap()).await.unwrap().output.stdout.text
+    };
+    assert_eq!(ask(&session).await, "hello\n");
+    assert_eq!(ask(&other).await, "nobody\n");
+    let host = TcpListener::bind("127.0.0.1:0").unwrap();
+    let hosts = client(&host.local_addr().unwrap().port().to_string()).unwrap();
+    assert_eq!(session.execute(hosts).await.unwrap().output.stdout.text, "nobody\n");
+
+    let name = format!("sg-{}", std::process::id());
+    session.run(&format!("echo mine > /dev/shm/{name}")).await;
+    let look = format!("cat /dev/shm/{name} 2>/dev/null || echo none");
+    assert_eq!(session.run(&look).await.output.stdout.text, "mine\n");
+    assert_eq!(other.run(&look).await.output.stdout.text, "none\n");
+    assert!(!std::path::Path::new("/dev/shm").join(name).exists());
+}
+
+/// spec CAGED.61: A cage that nobody uses is let go with all that belongs to it, and made anew when
+/// somebody does.
+#[tokio::test]
+async fn an_unused_cage_is_let_go() {
+    let session = Session::new();
+    if !session.has_namespaces() {
+        return skipped("there are no namespaces here");
+    }
+    for _ in 0..2 {
+        let text = "echo x >> ran; mkdir .git 2>/dev/null || echo taken";
+        assert_eq!(session.run(text).await.output.stdout.text, "taken\n");
+        assert!(session.ws().join(".git").exists(), "the next command would find it ready");
+        eventually_async("the cage is let go", || session.listing() == ["ran".to_owned()].into())
+            .await;
+        assert!(support::caged::caged_over(session.place.path()).is_empty());
+    }
+    assert_eq!(fs::read_to_string(session.ws().join("ran")).unwrap(), "x\nx\n");
+}
+
+/// spec CAGED.62: A protected name that a person makes between two commands is protected from the next
+/// one, and stays.
+#[tokio::test]
+async fn a_name_that_came_is_protected() {
+    let session = Session::new();
+    if !session.has_namespaces() {
+        return skipped("there are no namespaces here");
+    }
+    let git = session.ws().join(".git");
+    session.run("exit 0").await;
+    eventually_async("the cage is let go", || !git.exists()).await;
+    // One that was transformed before, and is started after.
+    let early = session.confined(session.script("echo x 2>/dev/null > .git/config || echo no"));
+    fs::create_dir(&git).unwrap();
+    fs::write(git.join("config"), "before").unwrap();
+    let stop = Stop::default();
+    let done = execute(&session.spawner, &early, Default::default(), &stop, &mut Nowhere).await;
+    assert_eq!(done.unwrap().output.stdout.text, "no\n");
+    let done = session.run("echo x 2>/dev/null > .git/config || echo no; cat .git/config").await;
+    assert_eq!(done.output.stdout.text, "no\nbefore");
+    assert_eq!(done.output.denials.evidence.len(), 1);
+    // A warm cage does not hide that it went, and came again.
+    fs::rename(&git, session.ws().join("old")).unwrap();
+    fs::create_dir(&git).unwrap();
+    let done = session.run("echo x 2>/dev/null > .git/config || echo no").await;
+    assert_eq!(done.output.stdout.text, "no\n");
+    assert!(git.is_dir() && !git.join("config").exists());
+}
+
+/// spec CAGED.63: Several spawners over one workspace keep its names free together, and the last one
+/// gives them back.
+#[tokio::test]
+async fn the_last_spawner_gives_the_names_back() {
+    let session = Session::new();
+    if !session.has_namespaces() {
+        return skipped("there are no namespaces here");
+    }
+    let beside = Session::beside(session.place.path());
+    let git = session.ws().join(".git");
+    for _ in 0..20 {
+        let third = Session::beside(session.place.path());
+        let text = "mkdir .git 2>/dev/null || echo taken";
+        let all = tokio::join!(session.run(text), beside.run(text), third.run(text));
+        for done in [all.0, all.1, all.2] {
+            assert_eq!(done.output.stdout.text, "taken\n");
+        }
+        drop(third);
+        assert!(git.exists());
+    }
+    drop(beside);
+    assert!(git.exists());
+    let Session { spawner, place, .. } = session;
+    drop(spawner);
+    assert_eq!(fs::read_dir(place.path().join("ws")).unwrap().count(), 0);
+}
+
+async fn widened(session: &Session, text: &str, extras: &Extras) -> Executed {
+    let env = session.widened(session.script(text), extras);
+    let stop = Stop::default();
+    execute(&session.spawner, &env, ExecuteOptions::default(), &stop, &mut Nowhere).await.unwrap()
+}
+
+/// spec CAGED.64: A file outside the roots, a protected name or a socket that a grant opens to one
+/// command is open to that command, and nothing else is.
+#[tokio::test]
+async fn a_grant_opens_what_it_names() {
+    let session = Session::new();
+    if !session.has_namespaces() {
+        return skipped("there are no namespaces here");
+    }
+    let git = session.ws().join(".git");
+    fs::create_dir(&git).unwrap();
+    fs::write(session.outside("other"), "before").unwrap();
+    let text = "for f in \"$OUT/victim\" \"$OUT/other\" .git/config; do \
+                echo x 2>/dev/null >> $f && echo ${f##*/}; done; true";
+    let writable = |path: std::path::PathBuf| Extras { writable: vec![path], ..Default::default() };
+    for _ in 0..2 {
+        let done = widened(&session, text, &writable(session.outside("victim"))).await;
+        assert_eq!(done.output.stdout.text, "victim\n");
+        let done = widened(&session, text, &writable(git.clone())).await;
+        assert_eq!(done.output.stdout.text, "config\n");
+        assert_eq!(session.run(text).await.output.stdout.text, "");
+    }
+    assert_eq!(fs::read_to_string(session.outside("other")).unwrap(), "before");
+
+    let [one, two] = ["one", "two"].map(|name| session.outside(name));
+    let _listeners = [&one, &two].map(|path| UnixListener::bind(path).unwrap());
+    let text = "import os, socket\nfor name in ['one', 'two']:\n try:\n  \
+                socket.socket(socket.AF_UNIX).connect(os.environ['OUT'] + name)\n  print(name)\n \
+                except OSError:\n  pass";
+    let Some(mut params) = python(text) else { return };
+    params.env.insert("OUT".into(), session.outside("").into());
+    let extras = Extras { sockets: vec![one], ..Default::default() };
+    let stop = Stop::default();
+    let env = session.widened(params.clone(), &extras);
+    let done = execute(&session.spawner, &env, Default::default(), &stop, &mut Nowhere).await;
+    assert_eq!(done.unwrap().output.stdout.text, "one\n");
+    let done = session.execute(params).await.unwrap().output;
+    assert_eq!((&*done.stdout.text, done.denials.evidence.len()), ("", 2));
+}
+
+/// spec CAGED.65: A grant of the network opens the network, and no file.
+#[tokio::test]
+async fn a_grant_of_the_network_opens_that() {
+    again_without_namespaces("a_grant_of_the_network_opens_that");
+    let session = Session::new();
+    let host = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = host.local_addr().unwrap().port().to_string();
+    std::thread::spawn(move || {
+        for client in host.incoming() {
+            let _ = client.unwrap().write_all(b"hello");
+        }
+    });
+    let Some(mut params) = client(&port) else { return };
+    params.env.insert("CODEX_SANDBOX_NETWORK_DISABLED".into(), "unset".into());
+    let extras = Extras { network: true, ..Default::default() };
+    let stop = Stop::default();
+    let env = session.widened(params.clone(), &extras);
+    let done = execute(&session.spawner, &env, Default::default(), &stop, &mut Nowhere).await;
+    assert_eq!(done.unwrap().output.stdout.text, "hello\n");
+    assert_eq!(session.execute(params).await.unwrap().output.stdout.text, "nobody\n");
+    let done = widened(&session, "echo x 2>/dev/null > \"$OUT/victim\" || echo no", &extras).await;
+    assert_eq!(done.output.stdout.text, "no\n");
+}
+
+/// spec CAGED.66: Inside a cage the library confines with what is left there, and never runs a command
+/// unconfined.
+#[tokio::test]
+async fn a_cage_in_a_cage_holds() {
+    const TEST: &str = "a_cage_in_a_cage_holds";
+    const INNER: &str = "SANDGATE_TEST_INNER";
+    again_without_namespaces(TEST);
+    if let Some(place) = std::env::var_os(INNER) {
+        // Only half of what the outer cage may write to is the inner one's workspace.
+        let session = Session::beside(place.as_ref());
+        let done = session.run("echo x > made; echo x > \"$OUT/made\"; exit 9").await;
+        assert_eq!((done.output.exit_code, done.namespaces, done.supervised), (9, false, false));
+        return;
+    }
+    let session = Session::new();
+    let inner = session.ws().join("inner");
+    for directory in ["ws", "outside"] {
+        fs::create_dir_all(inner.join(directory)).unwrap();
+    }
+    let executable = std::env::current_exe().unwrap();
+    let mut params = program(&[executable.to_str().unwrap(), "--exact", TEST, "--nocapture"]);
+    params.env.insert(INNER.into(), inner.clone().into());
+    if std::env::var_os("SANDGATE_TEST_NAMESPACES").is_some() {
+        params.env.insert("SANDGATE_TEST_NAMESPACES".into(), "yes".into());
+    } else {
+        // The inner run is not to be run again.
+        params.env.insert("SANDGATE_TEST_NAMESPACES".into(), "caged".into());
+    }
+    let done = session.execute(params).await.unwrap().output;
+    assert_eq!(done.exit_code, 0, "{}{}", done.stdout.text, done.stderr.text);
+    assert!(inner.join("ws/made").exists());
+    assert!(!inner.join("outside/made").exists());
+}
