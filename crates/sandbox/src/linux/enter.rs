@@ -200,7 +200,7 @@ pub(super) fn place(mount: &OwnedFd, path: &CStr) -> Result<(), Errno> {
     move_mount(mount, c"", CWD, path, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)
 }
 
-fn protect(path: &CStr) -> Result<(), Errno> {
+pub(super) fn protect(path: &CStr) -> Result<(), Errno> {
     let copy = copy_of(path)?;
     sys::mount_attributes(&copy, c"", sys::Recursive::Yes, sys::READ_ONLY)?;
     place(&copy, path)

@@ -1,12 +1,13 @@
 //! What a cage needs once its session has begun: rules, filters and names, without a pointer, so that
 //! it can be kept while everything else of the host's memory goes. Nothing here allocates.
 
-use super::enter::{Mode, Stuck};
+use super::enter::{Mode, Stuck, protect};
 use super::landlock::{On, Rules};
 use super::seccomp::Programs;
 use super::supervisor::Scope;
 use crate::{Layout, sys};
 use rustix::fd::{AsFd as _, OwnedFd};
+use rustix::io::Errno;
 use rustix::mount::{MountFlags, mount};
 use sandgate_protocol::NetworkAccess;
 use std::ffi::CStr;
@@ -125,12 +126,20 @@ impl Inside {
     }
 
     fn mount_proc(&self) -> Result<(), Stuck> {
-        let mut flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
+        let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
+        mount(c"proc", c"/proc", c"proc", flags, None).map_err(Stuck::at("mount /proc"))?;
         if self.is_root {
             // The kernel's switches ask for the user's number only, and root's is the right one.
-            flags |= MountFlags::RDONLY;
+            for path in
+                [c"/proc/sys", c"/proc/sysrq-trigger", c"/proc/irq", c"/proc/bus", c"/proc/fs"]
+            {
+                match protect(path) {
+                    Ok(()) | Err(Errno::NOENT) => {}
+                    Err(errno) => return Err(Stuck::at("protect the kernel's switches")(errno)),
+                }
+            }
         }
-        mount(c"proc", c"/proc", c"proc", flags, None).map_err(Stuck::at("mount /proc"))
+        Ok(())
     }
 
     /// Gives up every right for good. For the process that is about to execute the command. What it
