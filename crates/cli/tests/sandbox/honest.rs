@@ -170,7 +170,7 @@ fn make_builds_with_several_jobs() {
 /// several jobs, with a C compiler and with Go.
 #[test]
 fn go_builds_and_tests_a_module() {
-    if !has("go") {
+    if !have(&["go", "git"]) {
         return;
     }
     let cage = Cage::new();
@@ -189,9 +189,14 @@ fn go_builds_and_tests_a_module() {
             ),
         ],
     );
+    // Go notes in the program which commit it was built from.
+    prepare(
+        &cage,
+        "git init -q . && git add . && git -c user.name=n -c user.email=e commit -q -m x",
+    );
     let script = "export GOCACHE=$WS/cache GOFLAGS=-mod=mod GOTOOLCHAIN=local; \
                   go build -o small && ./small 2>&1 && go test ./...";
-    let work = Work::new(&cage, script);
+    let work = Work::new(&cage, script).tries(cage.ws(".git/index.lock"));
     let output = work.tries(cage.base().join("home")).done();
     assert!(output.starts_with("2\n") && output.contains("ok"), "{output}");
 }
