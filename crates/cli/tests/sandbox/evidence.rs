@@ -87,9 +87,9 @@ fn denials_past_a_hundred_are_counted() {
         "in the order of the attempts: {report:?}"
     );
     let outcome = cage.run_with(&["--full-auto", "--log-denials"], script);
-    let blocked = outcome.stderr.lines().filter(|line| line.starts_with("sandgate: blocked: "));
+    let mut blocked = outcome.stderr.lines().filter(|line| line.starts_with("sandgate: blocked: "));
     assert_eq!(blocked.clone().count(), 101, "{outcome:?}");
-    assert_eq!(blocked.last(), Some("sandgate: blocked: 50 more"));
+    assert_eq!(blocked.next_back(), Some("sandgate: blocked: 50 more"));
 }
 
 /// spec PROBES.23: Neither what a program prints nor how it ends is taken for a denial, and neither is

@@ -1,6 +1,6 @@
 //! Ways to touch a process outside, and the cage's own first process.
 
-use super::{Case, OUTSIDE};
+use super::{Case, NEVER, OUTSIDE, SOCKET};
 
 pub(super) const CASES: &[Case] = &[
     Case::new("kill", "t(lambda: os.kill(CANARY, signal.SIGTERM))", "ESRCH"),
@@ -93,5 +93,9 @@ try: connect(socket.AF_UNIX, OUT + '/stream'); print('done')
 except OSError: print('refused')",
         "refused refused",
     )
-    .may_end_it(),
+    .seen(&[
+        ("use", "prlimit64 of another process", NEVER),
+        ("write", "{out}/victim", OUTSIDE),
+        ("connect", "{out}/stream", SOCKET),
+    ]),
 ];
