@@ -170,7 +170,7 @@ fn make_builds_with_several_jobs() {
 /// several jobs, with a C compiler and with Go.
 #[test]
 fn go_builds_and_tests_a_module() {
-    if !has("go") {
+    if !have(&["go", "git"]) {
         return;
     }
     let cage = Cage::new();
@@ -189,11 +189,33 @@ fn go_builds_and_tests_a_module() {
             ),
         ],
     );
+    // Go notes in the program which commit it was built from.
+    prepare(
+        &cage,
+        "git init -q . && git add . && git -c user.name=n -c user.email=e commit -q -m x",
+    );
     let script = "export GOCACHE=$WS/cache GOFLAGS=-mod=mod GOTOOLCHAIN=local; \
                   go build -o small && ./small 2>&1 && go test ./...";
-    let work = Work::new(&cage, script);
+    let work = Work::new(&cage, script).tries(cage.ws(".git/index.lock"));
     let output = work.tries(cage.base().join("home")).done();
     assert!(output.starts_with("2\n") && output.contains("ok"), "{output}");
+}
+
+/// spec HONEST.1: Programs are built in the workspace: with cargo and no network, with make and
+/// several jobs, with a C compiler and with Go.
+#[test]
+fn what_keeps_a_name_free_is_no_repository_to_go() {
+    if !have(&["go", "git"]) {
+        return;
+    }
+    let cage = Cage::new();
+    write(
+        &cage,
+        &[("go.mod", "module small\n\ngo 1.18\n"), ("main.go", "package main\n\nfunc main() {}\n")],
+    );
+    let script = "export GOCACHE=$WS/cache GOTOOLCHAIN=local; go build -o small && ./small";
+    Work::new(&cage, script).tries(cage.base().join("home")).done();
+    assert!(cage.ws("small").is_file());
 }
 
 /// spec HONEST.2: Projects in Python and JavaScript run their tests, make environments, install from
@@ -594,7 +616,10 @@ fn gdb_looks_into_its_child() {
     let script = "gcc -g -O0 -o program program.c && gdb -q -nx -batch -ex 'break deeper' -ex run \
                   -ex backtrace -ex finish -ex 'print answer' -ex continue ./program 2>&1";
     // Its own scripts are Python's, which keeps what it compiled beside them if it can.
-    let output = Work::new(&cage, script).tries("/usr/share/gdb").done();
+    let work = Work::new(&cage, script).tries("/usr/share/gdb");
+    // It writes to its child's memory by a file if it can, and by a call if it cannot: to root all of
+    // /proc is read-only.
+    let output = work.tries("/proc").done();
     assert!(output.contains("#1 ") && output.contains("$2 = 42"), "{output}");
     assert!(output.contains("exited normally"), "{output}");
 }

@@ -76,7 +76,7 @@ for thread in threads:
 for command in (
     "mkdir -p own/x; cp work.py own/x; cp work.py $OUT/copied; rm -rf $OUT/sub; mv $OUT/victim own/x",
     "touch $OUT/touched own/touched; ln -sf x $OUT/linked; sed -i s/b/c/ $OUT/victim; chmod -R a+w $OUT",
-    "echo x > /dev/null; echo x >> /proc/self/comm; mktemp > own/temporary; tar cf $OUT/t.tar own",
+    "echo x > /dev/null; mktemp > own/temporary; tar cf $OUT/t.tar own",
 ):
     subprocess.run(["sh", "-c", command], stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
 

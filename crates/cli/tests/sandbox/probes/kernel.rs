@@ -166,6 +166,11 @@ t(lambda: os.write(os.open(p, os.O_WRONLY), v.encode()))",
             "/dev/full",
             OUTSIDE,
         )]),
+        Case::new("mode-of-standard-input", "t(lambda: os.fchmod(0, 0o666))", "EROFS").seen(&[(
+            "change",
+            "/dev/null",
+            OUTSIDE,
+        )]),
         Case::new(
             "shared-memory-of-the-host",
             "t(lambda: w('/dev/shm/sg-probe-own', os.O_WRONLY | os.O_CREAT))",
