@@ -25,7 +25,7 @@ pub(super) fn make(session: &Session, progress: &Progress) -> anyhow::Result<Vec
     let args = ["--always-make", "--silent", "-j2", "-C", &directory];
     let command = confined.command(&make, &args)?;
     let pair = by_turns_timed(
-        session.times(15, 2),
+        session.times(11, 2),
         progress,
         || confined.time(&command),
         || timed(|| bare::run_quietly(&make, &args)),
@@ -49,7 +49,7 @@ pub(super) fn cargo(session: &Session, progress: &Progress) -> anyhow::Result<Ve
         _ => Ok(()),
     };
     let pair = by_turns_timed(
-        session.times(15, 2),
+        session.times(11, 2),
         progress,
         || {
             clear()?;

@@ -65,13 +65,13 @@ impl Measured {
         let this = std::env::current_exe()?;
         let file = bare::text(confined.workspace().join("file"))?;
         std::fs::write(&file, "contents")?;
-        let count = session.times(50_000, 5_000);
+        let count = session.times(20_000, 5_000);
         let number = count.to_string();
         let args = ["bench", FLAG, kind, &file, &number];
         let command = confined.command(&this, &args)?;
         let plain: Vec<String> = args.iter().map(ToString::to_string).collect();
         let waits = Cell::new(0);
-        let rounds = session.times(31, 5);
+        let rounds = session.times(21, 5);
         let pair = by_turns_timed(
             rounds,
             progress,
