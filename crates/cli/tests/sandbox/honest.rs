@@ -201,23 +201,6 @@ fn go_builds_and_tests_a_module() {
     assert!(output.starts_with("2\n") && output.contains("ok"), "{output}");
 }
 
-/// spec HONEST.1: Programs are built in the workspace: with cargo and no network, with make and
-/// several jobs, with a C compiler and with Go.
-#[test]
-fn what_keeps_a_name_free_is_no_repository_to_go() {
-    if !have(&["go", "git"]) {
-        return;
-    }
-    let cage = Cage::new();
-    write(
-        &cage,
-        &[("go.mod", "module small\n\ngo 1.18\n"), ("main.go", "package main\n\nfunc main() {}\n")],
-    );
-    let script = "export GOCACHE=$WS/cache GOTOOLCHAIN=local; go build -o small && ./small";
-    Work::new(&cage, script).tries(cage.base().join("home")).done();
-    assert!(cage.ws("small").is_file());
-}
-
 /// spec HONEST.2: Projects in Python and JavaScript run their tests, make environments, install from
 /// local packages, and share work between processes.
 #[test]

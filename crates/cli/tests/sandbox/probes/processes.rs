@@ -39,13 +39,6 @@ l = ctypes.create_string_buffer(struct.pack('QQ', 1, 1))
 t(lambda: sc('prlimit64', CANARY, 7, l, None))",
         "ESRCH",
     ),
-    Case::new("priority", "t(lambda: os.setpriority(os.PRIO_PROCESS, CANARY, 19))", "ESRCH"),
-    Case::new("processors", "t(lambda: os.sched_setaffinity(CANARY, {0}))", "ESRCH"),
-    Case::new(
-        "scheduler",
-        "t(lambda: os.sched_setscheduler(CANARY, os.SCHED_IDLE, os.sched_param(0)))",
-        "ESRCH",
-    ),
     Case::new("input-output-priority", "t(lambda: sc('ioprio_set', 1, CANARY, 3 << 13))", "ESRCH"),
     Case::new("move-pages", "t(lambda: sc('move_pages', CANARY, 0, 0, 0, 0, 0))", "ESRCH|ENOSYS"),
     Case::new("out-of-memory-score", "t(lambda: w(f'/proc/{CANARY}/oom_score_adj'))", "ENOENT"),
