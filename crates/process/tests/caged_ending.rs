@@ -25,7 +25,8 @@ enum End {
 }
 
 async fn ended(session: &Session, alive: &mut Pipe, how: &End) -> sandgate_process::Executed {
-    let mut params = session.script(&runaways("sleep 300"));
+    // A shell that has just forked when it is interrupted may take no notice of it.
+    let mut params = session.script(&runaways("exec sleep 300"));
     params.expiration = ExecExpiration::Timeout(HOUR);
     let stop = Stop::default();
     let call = session.execute_with(params, ExecuteOptions::default(), &stop);
