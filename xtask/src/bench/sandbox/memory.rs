@@ -12,11 +12,14 @@ const MOST: Target = Target::Within(Quantity::Bytes(4.0 * 1024.0 * 1024.0));
 /// What the process that waits inside the cage is called.
 const WAITING: &str = "sg-vestibule";
 
-/// How long that may take to be there again after a command.
+/// The nursery, its idle warden, and the process inside that waits.
+const GUARDS: usize = 3;
+
+/// How long those may take to be there again after a command, and the warden of that one to go.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// The nursery of the cage, its idle warden, and the process inside that waits; and beside them the
-/// guards for commands that nothing confines, which every session has too.
+/// The guards of the cage, and beside them those of commands that nothing confines, which every session
+/// has too.
 pub(super) fn idle(session: &Session, _: &Progress) -> anyhow::Result<Vec<Row>> {
     let confined = Confined::start(session)?;
     let cage = guards_of_the_cage()?;
@@ -43,10 +46,11 @@ fn guards_of_the_cage() -> anyhow::Result<Vec<u32>> {
             name_of(family[0]).is_some_and(|name| name == "sg-nursery")
                 && family.iter().any(|&pid| name_of(pid).is_some_and(|name| name == WAITING))
         };
-        if let Some(family) = families.into_iter().find(nursery) {
+        let found = families.into_iter().find(nursery);
+        if let Some(family) = found.filter(|family| family.len() <= GUARDS) {
             return Ok(family);
         }
-        anyhow::ensure!(Instant::now() < limit, "no process waits in a cage");
+        anyhow::ensure!(Instant::now() < limit, "the guards of a cage did not come to rest");
         std::thread::sleep(Duration::from_millis(1));
     }
 }
