@@ -7,28 +7,8 @@ mod support;
 use sandgate_process::{ExecuteOptions, Executed, Stdin, Stop};
 use sandgate_protocol::ExecParams;
 use std::fs;
-use std::os::unix::fs::FileExt as _;
 use support::caged::{Guards, Session, again_without_namespaces, in_its_own_process, python};
-use support::eventually_async;
-
-/// All that a process could read of its own memory, but for files.
-fn memory_of(pid: u32) -> Vec<u8> {
-    let maps = fs::read_to_string(format!("/proc/{pid}/maps")).unwrap();
-    let memory = fs::File::open(format!("/proc/{pid}/mem")).unwrap();
-    let mut all = Vec::new();
-    for line in
-        maps.lines().filter(|line| line.contains(" rw-p ") || line.contains(" r--p 00000000 00:00"))
-    {
-        let (start, end) = line.split_once(' ').unwrap().0.split_once('-').unwrap();
-        let start = u64::from_str_radix(start, 16).unwrap();
-        let end = u64::from_str_radix(end, 16).unwrap();
-        let mut block = vec![0; usize::try_from(end - start).unwrap()];
-        if memory.read_exact_at(&mut block, start).is_ok() {
-            all.extend_from_slice(&block);
-        }
-    }
-    all
-}
+use support::{eventually_async, memory_of};
 
 fn times(memory: &[u8], secret: &str) -> usize {
     memchr::memmem::find_iter(memory, secret.as_bytes()).count()

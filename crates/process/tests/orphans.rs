@@ -8,8 +8,8 @@ use sandgate_process::{ExecuteOptions, Spawner, Stdin, Stop, Stragglers, execute
 use std::collections::BTreeSet;
 use std::path::Path;
 use support::{
-    Nowhere, RUNAWAYS, alive, eventually, eventually_async, granted, parent_of, pids, run,
-    run_out_of_time, run_with, runaways, script,
+    Nowhere, RUNAWAYS, alive, eventually, eventually_async, granted, memory_of, parent_of, pids,
+    run, run_out_of_time, run_with, runaways, script,
 };
 
 fn all_gone(file: &Path) {
@@ -331,22 +331,4 @@ async fn the_guards_know_no_secrets() {
         assert!(cmdline.starts_with(b"sg-guard"), "{}", cmdline.escape_ascii());
     }
     drop((heap, large));
-}
-
-/// All private data of a process.
-fn memory_of(pid: u32) -> Vec<u8> {
-    use std::os::unix::fs::FileExt as _;
-    let maps = std::fs::read_to_string(format!("/proc/{pid}/maps")).unwrap();
-    let memory = std::fs::File::open(format!("/proc/{pid}/mem")).unwrap();
-    let mut all = Vec::new();
-    for line in maps.lines().filter(|line| line.contains(" rw-p ")) {
-        let (start, end) = line.split_once(' ').unwrap().0.split_once('-').unwrap();
-        let start = u64::from_str_radix(start, 16).unwrap();
-        let end = u64::from_str_radix(end, 16).unwrap();
-        let mut block = vec![0; usize::try_from(end - start).unwrap()];
-        if memory.read_exact_at(&mut block, start).is_ok() {
-            all.extend_from_slice(&block);
-        }
-    }
-    all
 }

@@ -7,6 +7,7 @@ use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::Read as _;
 use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use tempfile::TempDir;
@@ -62,6 +63,14 @@ impl Cage {
     pub(crate) fn command(&self, options: &[&str], script: &str) -> Command {
         let mut command = Command::new(sandgate());
         command.arg("sandbox").args(options).args(["--", "/bin/sh", "-c", script]);
+        self.settle(&mut command);
+        command
+    }
+
+    /// The same by the program's other name, with a policy.
+    pub(crate) fn by_policy(&self, policy: &str, script: &str) -> Command {
+        let mut command = Command::new(sandgate());
+        command.arg0("sandgate-linux-sandbox").args([policy, "--", "/bin/sh", "-c", script]);
         self.settle(&mut command);
         command
     }

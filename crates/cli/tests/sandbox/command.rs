@@ -153,6 +153,24 @@ fn without_namespaces_the_rest_still_holds() {
     }
 }
 
+/// spec SANDBOX.67: Called `sandgate-linux-sandbox`, the program takes a policy as JSON, then `--` and the
+/// command, with the current directory as the workspace.
+#[test]
+fn a_policy_can_be_json() {
+    let cage = Cage::new();
+    let script = "echo in > in; echo out > \"$OUT/new\"";
+    let run = |policy| Running::start(&mut cage.by_policy(policy, script)).wait();
+    for (policy, left) in
+        [(r#"{"mode":"read-only"}"#, &[][..]), (r#"{"mode":"workspace-write"}"#, &["in"])]
+    {
+        let outcome = run(policy);
+        assert!(!matches!(outcome.code, Some(0 | 125..)), "{outcome:?}");
+        assert_eq!(cage.listing(), left, "{policy}");
+    }
+    assert!(!cage.outside("new").exists());
+    assert_eq!(run("{}").code, Some(2));
+}
+
 /// spec SANDBOX.71: Sandgate works inside its own cage with what is left there, and opens nothing.
 #[test]
 fn a_cage_in_a_cage_works() {

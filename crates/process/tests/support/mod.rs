@@ -148,3 +148,24 @@ pub(crate) const RUNAWAYS: usize = 7;
 pub(crate) fn skipped(reason: &str) {
     println!("SKIPPED: {reason}");
 }
+
+/// All that a process could read of its own memory, but for files.
+#[cfg(target_os = "linux")]
+pub(crate) fn memory_of(pid: u32) -> Vec<u8> {
+    use std::os::unix::fs::FileExt as _;
+    let maps = std::fs::read_to_string(format!("/proc/{pid}/maps")).unwrap();
+    let memory = std::fs::File::open(format!("/proc/{pid}/mem")).unwrap();
+    let mut all = Vec::new();
+    for line in
+        maps.lines().filter(|line| line.contains(" rw-p ") || line.contains(" r--p 00000000 00:00"))
+    {
+        let (start, end) = line.split_once(' ').unwrap().0.split_once('-').unwrap();
+        let start = u64::from_str_radix(start, 16).unwrap();
+        let end = u64::from_str_radix(end, 16).unwrap();
+        let mut block = vec![0; usize::try_from(end - start).unwrap()];
+        if memory.read_exact_at(&mut block, start).is_ok() {
+            all.extend_from_slice(&block);
+        }
+    }
+    all
+}

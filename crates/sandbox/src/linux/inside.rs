@@ -1,5 +1,5 @@
 //! What a cage needs once its session has begun: rules, filters and names, without a pointer, so that
-//! it can be kept while everything else of the host's memory goes. Nothing here allocates.
+//! it can be kept while everything else of the host's memory goes. Using it allocates nothing.
 
 use super::enter::{Mode, Stuck, protect};
 use super::landlock::{On, Rules};
@@ -15,8 +15,8 @@ use std::net::IpAddr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-/// The most instructions that all filters of a cage have together.
-const MAX_CODE: usize = 8 * 1024;
+/// The most instructions that all filters of a cage have together: twice what they need.
+const MAX_CODE: usize = 1024;
 
 /// The inside of a cage.
 #[derive(Debug, Clone, Copy)]

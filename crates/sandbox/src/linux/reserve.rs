@@ -74,11 +74,6 @@ impl Cage {
 }
 
 impl Reservations {
-    /// Whether there is nothing to keep free.
-    pub fn is_empty(&self) -> bool {
-        self.places.is_empty()
-    }
-
     /// The descriptors that [`Reservations::remove`] needs.
     pub fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         self.places.iter().map(|place| place.parent.as_fd())
