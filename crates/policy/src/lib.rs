@@ -7,4 +7,14 @@
 
 mod grant;
 
+pub mod command;
+pub mod danger;
+mod judge;
+pub mod rules;
+pub mod safe;
+pub mod script;
+mod surroundings;
+
 pub use grant::{Confinement, Extras, Grant, Grantor};
+pub use judge::{Class, Judgement, Part, Ruling, judge};
+pub use surroundings::Surroundings;

@@ -5,6 +5,7 @@
 
 #![forbid(unsafe_code)]
 
+mod approval;
 mod call_id;
 mod denial;
 mod error;
@@ -13,6 +14,7 @@ mod exec;
 mod output;
 mod sandbox_policy;
 
+pub use approval::{AskForApproval, ReviewDecision};
 pub use call_id::CallId;
 pub use denial::{DenialEvidence, DenialRule, Denials, DeniedOperation};
 pub use error::ExecError;
