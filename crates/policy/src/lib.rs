@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod grant;
+mod program;
 
 pub mod command;
 pub mod danger;

@@ -4,7 +4,20 @@
 //! cannot be understood to the last letter is *opaque*: it is never safe and no rule allows it, but
 //! the commands that could be made out in it are still searched for danger.
 
+mod builtins;
+mod cmd;
+mod first;
+mod guard;
+mod here_document;
+mod powershell;
+mod redirection;
+mod second;
+mod shell_call;
+mod word;
+
 use crate::command::SimpleCommand;
+use first::First;
+use shell_call::Call;
 
 /// What a command vector may run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,6 +61,47 @@ pub struct Opacity(pub String);
 
 /// Reads a command vector.
 pub fn read(argv: &[String]) -> Reading {
-    let commands = vec![SimpleCommand::from_argv(argv)];
-    Reading { reader: Reader::Kernel, commands, opaque: None }
+    match shell_call::recognise(argv) {
+        Call::Program => {
+            let commands = vec![SimpleCommand::from_argv(argv)];
+            Reading { reader: Reader::Kernel, commands, opaque: None }
+        }
+        Call::OtherShell { name, script } => {
+            let mut commands = vec![SimpleCommand::from_argv(argv)];
+            if let Some(script) = script {
+                commands.extend(first::read(searched(script), ShellKind::Bash).commands);
+            }
+            let opaque = Some(Opacity(format!("the language of {name} is not read")));
+            Reading { reader: Reader::Kernel, commands, opaque }
+        }
+        Call::Script { shell, script, strange } => {
+            let (commands, trouble) = match shell {
+                ShellKind::Bash | ShellKind::Zsh | ShellKind::Posix => unix(script.as_str(), shell),
+                ShellKind::PowerShell => powershell::read(script.as_str()),
+                ShellKind::Cmd => cmd::read(script.as_str()),
+            };
+            let opaque = strange.or(trouble).map(Opacity);
+            Reading { reader: Reader::Shell(shell), commands, opaque }
+        }
+    }
+}
+
+/// The commands of a script for bash, zsh or sh, and why it is not understood, if it is not.
+fn unix(script: &str, shell: ShellKind) -> (Vec<SimpleCommand>, Option<String>) {
+    let refusal = guard::refusal(script);
+    let First { commands, trouble } = first::read(searched(script), shell);
+    let trouble = refusal
+        .or(trouble)
+        .or_else(|| commands.iter().find_map(|command| builtins::hides(command, shell)))
+        .or_else(|| match second::read(script, shell) {
+            Ok(others) if others == commands => None,
+            Ok(_) => Some("two parsers do not read it in the same way".to_owned()),
+            Err(trouble) => Some(trouble.to_owned()),
+        });
+    (commands, trouble)
+}
+
+/// As much of a script as is searched for commands.
+fn searched(script: &str) -> &str {
+    &script[..script.floor_char_boundary(guard::MAX_SEARCHED)]
 }
