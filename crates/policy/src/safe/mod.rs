@@ -1,8 +1,30 @@
 //! Commands that are known to be safe: they write nothing, run nothing else and reach no network,
 //! whatever their operands are, so that nobody has to be asked about them.
+//!
+//! Everything here says what is *allowed*: programs, their options, how many operands they take.
+//! What no table names is not safe. `docs/design/safe.md` says why.
+//!
+//! The tables are [`text`], [`files`], [`search`], [`system`] and, for git, [`git`]; the small
+//! languages that need a reader of their own are [`find`], [`sed`] and [`builtins`]. What Windows'
+//! shells run is in [`powershell`] and [`cmd`].
 
-use crate::command::SimpleCommand;
-use crate::script::Reader;
+mod builtins;
+mod cmd;
+mod files;
+mod find;
+mod git;
+mod options;
+mod powershell;
+mod program;
+mod search;
+mod sed;
+mod system;
+mod text;
+mod versions;
+
+use crate::command::{Connective, Redirection, RedirectionKind, Shape, SimpleCommand, Word};
+use crate::script::{Reader, ShellKind};
+use options::Program;
 
 /// Why a command is not known to be safe, in a person's words.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -13,7 +35,167 @@ pub struct NotSafe(pub String);
 ///
 /// # Errors
 /// When it is not, with the first reason found.
-pub fn check(command: &SimpleCommand, _reader: Reader) -> Result<(), NotSafe> {
-    let name = command.program().unwrap_or("this");
-    Err(NotSafe(format!("{name} is not among the commands that are known to be safe")))
+pub fn check(command: &SimpleCommand, reader: Reader) -> Result<(), NotSafe> {
+    if let Some(assignment) = command.assignments.first() {
+        let name = shown(&assignment.name);
+        return Err(NotSafe(format!("it sets {name}, which can change what programs do")));
+    }
+    for redirection in &command.redirections {
+        check_redirection(redirection, reader)?;
+    }
+    let Some((first, arguments)) = command.words.split_first() else {
+        return Err(NotSafe("it names no program".to_owned()));
+    };
+    let Some(name) = first.as_literal() else {
+        return Err(NotSafe("the program's name is not known before it runs".to_owned()));
+    };
+    for word in arguments {
+        check_word(word)?;
+    }
+    match reader {
+        Reader::Kernel => check_program(name, arguments),
+        Reader::Shell(ShellKind::Bash | ShellKind::Zsh | ShellKind::Posix) => {
+            builtins::check(name, arguments).unwrap_or_else(|| check_program(name, arguments))
+        }
+        Reader::Shell(ShellKind::PowerShell) => powershell::check(name, arguments),
+        Reader::Shell(ShellKind::Cmd) => cmd::check(name, arguments),
+    }
 }
+
+/// Whether commands of one script, each of them safe alone, are also safe together.
+///
+/// # Errors
+/// When they are not, with the first reason found.
+pub fn together(commands: &[SimpleCommand]) -> Result<(), NotSafe> {
+    let mut moved = false;
+    for command in commands {
+        if command.connective == Connective::Beside {
+            return Err(NotSafe("a part of it goes on in the background".to_owned()));
+        }
+        let name = command.program().unwrap_or_default();
+        let program = program::is_system_program(name).unwrap_or(name);
+        // git obeys the configuration of the repository that it is run in, and the one that was
+        // looked at before is the session's own. No other program here reads one.
+        if moved && (program == "git" || program.eq_ignore_ascii_case("git.exe")) {
+            return Err(NotSafe("it runs git in another directory".to_owned()));
+        }
+        moved |= builtins::moves(name) || powershell::moves(name);
+    }
+    Ok(())
+}
+
+/// A program of its own, with the words after its name.
+fn check_program(name: &str, arguments: &[Word]) -> Result<(), NotSafe> {
+    let Some(program) = program::is_system_program(name) else {
+        return Err(unknown(name));
+    };
+    if cfg!(windows) && arguments.iter().any(|word| powershell::is_remote(&word.text)) {
+        return Err(NotSafe("it names another computer".to_owned()));
+    }
+    match program {
+        "date" => system::check_date(arguments),
+        "find" => find::check(arguments),
+        "git" => git::check(arguments),
+        "sed" => sed::check(arguments),
+        _ => match listed(program) {
+            Some(entry) => options::check(entry, arguments),
+            None if versions::asks_for_version(program, arguments) => Ok(()),
+            None => Err(unknown(name)),
+        },
+    }
+}
+
+/// Every table of programs. Each is sorted by name.
+const TABLES: [&[Program]; 4] =
+    [text::PROGRAMS, files::PROGRAMS, search::PROGRAMS, system::PROGRAMS];
+
+fn listed(name: &str) -> Option<&'static Program> {
+    TABLES.iter().find_map(|table| options::named_in(table, name))
+}
+
+fn unknown(name: &str) -> NotSafe {
+    NotSafe(format!("{} is not among the commands that are known to be safe", shown(name)))
+}
+
+/// Whether a word's shape leaves enough known about it.
+fn check_word(word: &Word) -> Result<(), NotSafe> {
+    match word.shape {
+        Shape::Literal | Shape::Home => Ok(()),
+        // zsh runs code that is written in a pattern's qualifiers, and no plain pattern has these.
+        Shape::Pattern if !word.text.contains(UNUSUAL_IN_PATTERNS) => Ok(()),
+        Shape::Pattern => {
+            Err(NotSafe(format!("the pattern {} is more than a plain one", shown(&word.text))))
+        }
+        Shape::Dynamic => {
+            Err(NotSafe(format!("what {} stands for is not known", shown(&word.text))))
+        }
+    }
+}
+
+const UNUSUAL_IN_PATTERNS: [char; 15] =
+    ['(', ')', '{', '}', '<', '>', '|', '&', ';', '$', '`', '"', '\'', '\\', '~'];
+
+fn check_redirection(redirection: &Redirection, reader: Reader) -> Result<(), NotSafe> {
+    let target = &redirection.target;
+    let not_safe = |what: &str| Err(NotSafe(format!("{what} {}", shown(&target.text))));
+    if matches!(target.shape, Shape::Dynamic | Shape::Pattern) {
+        return not_safe("it is not known where a redirection leads:");
+    }
+    let literal = target.as_literal();
+    match redirection.kind {
+        RedirectionKind::HereDocument | RedirectionKind::HereString => Ok(()),
+        RedirectionKind::Duplicate if literal.is_some_and(is_descriptor) => Ok(()),
+        RedirectionKind::Duplicate => not_safe("it is not known where a redirection leads:"),
+        // bash connects when these are opened, by these letters and not through the file system.
+        RedirectionKind::Read if names_a_connection(&target.text) => not_safe("it connects to"),
+        RedirectionKind::Read if powershell::is_remote(&target.text) && is_windows(reader) => {
+            not_safe("it connects to")
+        }
+        RedirectionKind::Read => Ok(()),
+        _ if literal == Some("/dev/null") && !is_windows(reader) => Ok(()),
+        _ if reader == Reader::Shell(ShellKind::Cmd)
+            && literal.is_some_and(|name| name.eq_ignore_ascii_case("nul")) =>
+        {
+            Ok(())
+        }
+        _ => not_safe("it writes to"),
+    }
+}
+
+fn is_windows(reader: Reader) -> bool {
+    matches!(reader, Reader::Shell(ShellKind::PowerShell | ShellKind::Cmd))
+}
+
+/// `1`, `-` (close) or `1-` (move).
+fn is_descriptor(text: &str) -> bool {
+    let digits = text.strip_suffix('-').unwrap_or(text);
+    text == "-" || (!digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
+fn names_a_connection(path: &str) -> bool {
+    let mut parts = path.split('/').filter(|part| !part.is_empty() && *part != ".");
+    path.starts_with('/')
+        && parts.next() == Some("dev")
+        && matches!(parts.next(), Some("tcp" | "udp"))
+}
+
+/// A word as a reason can quote it: short, and without characters that play with the screen.
+fn shown(text: &str) -> String {
+    const LONGEST: usize = 60;
+    let mut quoted = String::new();
+    for (count, character) in text.chars().enumerate() {
+        if count == LONGEST {
+            quoted.push('…');
+            break;
+        }
+        match character {
+            '\u{20}'..='\u{7e}' => quoted.push(character),
+            _ if character.is_alphanumeric() => quoted.push(character),
+            _ => quoted.extend(character.escape_unicode()),
+        }
+    }
+    if quoted.is_empty() { "''".to_owned() } else { quoted }
+}
+
+#[cfg(test)]
+mod tests;
