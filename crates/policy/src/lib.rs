@@ -15,6 +15,7 @@ pub mod rules;
 pub mod safe;
 pub mod script;
 mod surroundings;
+pub mod wrapper;
 
 pub use grant::{Confinement, Extras, Grant, Grantor};
 pub use judge::{Class, Judgement, Part, Ruling, judge};

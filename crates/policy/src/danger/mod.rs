@@ -1,8 +1,30 @@
 //! Commands that can destroy, give away or take over more than an agent's work should: found in
 //! whatever can be made out of a script, through the wrappers around them.
+//!
+//! Each subject has a file, and each file begins with its table. A danger is what a person would
+//! want to be asked about, so what only touches the workspace is none, unless it loses work for
+//! good.
 
+mod credentials;
+mod deletes;
+mod disks;
+mod downloads;
+mod forms;
+mod git;
+mod place;
+mod remote;
+mod scene;
+mod startup;
+mod system;
+mod windows;
+
+use crate::command::{Connective, Shape, SimpleCommand};
 use crate::script::Reading;
 use crate::surroundings::Surroundings;
+use crate::wrapper::{self, DEPTH, TOTAL, base_name};
+use downloads::Downloads;
+use place::Place;
+use scene::Scene;
 
 /// A danger that was found.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -15,6 +37,122 @@ pub struct Danger {
 }
 
 /// The first danger in a reading.
-pub fn find(_reading: &Reading, _around: &Surroundings) -> Option<Danger> {
-    None
+pub fn find(reading: &Reading, around: &Surroundings) -> Option<Danger> {
+    let mut search = Search { around, left: TOTAL };
+    let (command, reason) = search.list(&reading.commands, &Place::here(around), DEPTH)?;
+    Some(Danger { reason: scene::harmless(&reason), command })
+}
+
+struct Search<'a> {
+    around: &'a Surroundings,
+    /// How many more commands inside wrappers are looked at.
+    left: usize,
+}
+
+impl Search<'_> {
+    /// The first danger in commands that run one after the other or side by side.
+    fn list(
+        &mut self,
+        commands: &[SimpleCommand],
+        start: &Place,
+        depth: usize,
+    ) -> Option<(usize, String)> {
+        let mut moved: Option<Place> = None;
+        let mut downloads = Downloads::default();
+        for (index, command) in commands.iter().enumerate() {
+            let here = moved.as_ref().unwrap_or(start);
+            let reason = self
+                .inside(commands, index, here, depth)
+                .or_else(|| downloads.check(commands, index))
+                .or_else(|| look(command, here, self.around));
+            if let Some(reason) = reason {
+                return Some((index, reason));
+            }
+            if let Some(place) = moves(command, here, self.around) {
+                moved = Some(place);
+            }
+        }
+        system::fork_bomb(commands)
+    }
+
+    /// The first danger in what a wrapper runs.
+    fn inside(
+        &mut self,
+        commands: &[SimpleCommand],
+        index: usize,
+        here: &Place,
+        depth: usize,
+    ) -> Option<String> {
+        let mut inner = wrapper::inner(&commands[index]);
+        inner.extend(wrapper::piped(commands, index));
+        if inner.is_empty() {
+            return None;
+        }
+        if depth == 0 {
+            return Some(format!("hides what it runs in more than {DEPTH} commands around it"));
+        }
+        self.left = match self.left.checked_sub(inner.len()) {
+            Some(left) => left,
+            None => return Some(format!("runs more than {TOTAL} commands inside others")),
+        };
+        if index > 0 && matches!(commands[index].connective, Connective::Pipe) {
+            name_the_unknown(&mut inner, &commands[index - 1]);
+        }
+        self.list(&inner, here, depth - 1).map(|(_, reason)| reason)
+    }
+}
+
+/// What one command would do itself.
+fn look(command: &SimpleCommand, here: &Place, around: &Surroundings) -> Option<String> {
+    let name = match command.words.first() {
+        Some(first) if first.shape != Shape::Dynamic => base_name(&first.text),
+        _ => "",
+    };
+    let scene = Scene { command, name, here, around };
+    let own = match name {
+        "rm" | "grm" | "srm" | "shred" | "wipe" | "rimraf" | "find" | "gfind" | "truncate"
+        | "mv" | "rsync" => deletes::check(&scene),
+        "git" => git::check(&scene),
+        "dd" | "chmod" | "chown" | "chgrp" | "chattr" | "setfacl" | "setcap" | "tar" | "bsdtar" => {
+            disks::check(&scene)
+        }
+        "kill" | "pkill" | "killall" | "init" | "telinit" | "crontab" | "history" | "unset"
+        | "systemctl" | "export" | "declare" | "typeset" => system::check(&scene),
+        "nc" | "ncat" | "netcat" | "socat" | "docker" | "podman" | "psql" | "mysql" | "sqlite3"
+        | "mariadb" | "mongo" | "mongosh" => remote::check(&scene),
+        _ => None,
+    };
+    own.or_else(|| forms::check(&scene))
+        .or_else(|| windows::check(&scene))
+        .or_else(|| system::environment(&scene))
+        .or_else(|| startup::check(&scene))
+        .or_else(|| credentials::check(&scene))
+}
+
+/// Where a command leaves the shell, if it moves it.
+fn moves(command: &SimpleCommand, here: &Place, around: &Surroundings) -> Option<Place> {
+    let name = command.program()?;
+    if !matches!(name, "cd" | "pushd" | "chdir" | "Set-Location" | "sl") {
+        return None;
+    }
+    let target = command.words.iter().skip(1).find(|word| !word.text.starts_with('-'));
+    Some(match target {
+        Some(word) => Place::of_word(word, here, around),
+        None => Place::of("~", Shape::Home, here, around),
+    })
+}
+
+/// What `xargs` is given can be told when it comes from a program that finds names.
+fn name_the_unknown(inner: &mut [SimpleCommand], source: &SimpleCommand) {
+    use wrapper::{UNKNOWN, found_by_find, found_by_others};
+    let names = match source.program().map(base_name) {
+        Some("find" | "gfind") => found_by_find(&source.words),
+        Some("fd" | "fdfind" | "rg" | "grep" | "ls" | "git") => found_by_others(&source.words),
+        _ => return,
+    };
+    for command in inner {
+        if let Some(at) = command.words.iter().position(|word| word.text == UNKNOWN) {
+            command.words.splice(at..=at, names.iter().cloned());
+        }
+    }
 }
