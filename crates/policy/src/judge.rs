@@ -23,7 +23,7 @@ pub struct Judgement {
     /// The class of the whole.
     pub class: Class,
     /// What the rules say of the whole, if they say anything. It outweighs the class: where it
-    /// allows a command of the class dangerous, a rule was written for that danger.
+    /// allows a command of the class dangerous, a rule of the person's names that danger.
     pub ruling: Option<Ruling>,
     /// Why rules that allow some of it do not allow all of it.
     pub withheld: Option<Withheld>,
@@ -91,8 +91,9 @@ pub fn judge(argv: &[String], around: &Surroundings, rules: &Rules) -> Judgement
             writes: writes_of(command, around, moved),
         })
         .collect();
-    let danger = danger::find(&reading, around);
-    let (ruling, withheld) = rule_on(&reading, &parts, danger.as_ref(), around, rules);
+    let find = |reading: &Reading| danger::find(reading, around);
+    let danger = find(&reading);
+    let (ruling, withheld) = rule_on(&reading, &parts, danger.as_ref(), find, rules);
     let class = classify(&reading, &parts, danger);
     Judgement { class, ruling, withheld, reading, parts }
 }

@@ -14,7 +14,7 @@ mod private;
 mod report;
 mod request;
 mod resolve;
-mod rules;
+pub mod rules;
 mod runtime;
 mod session;
 mod terminal;
@@ -24,7 +24,6 @@ pub use error::{FailureKind, RuntimeError};
 pub use observe::{Observer, WantedEvents};
 pub use outcome::CommandOutcome;
 pub use request::{CommandInput, CommandLine, CommandRequest, KeepOutput, new_call_id};
-pub use rules::{LoadedRules, ProjectRules, RulesFileError, append_rule, load_rules};
 pub use runtime::Runtime;
 pub use terminal::{TerminalOutcome, TerminalRequest, enforcement, run_in_terminal_as_person};
 

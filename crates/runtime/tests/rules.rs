@@ -6,7 +6,7 @@ use sandgate_policy::rules::{
     Author, Decision, MAX_RULES_BYTES, ProposedRule, RuleSandbox, Rules, propose,
 };
 use sandgate_policy::{Surroundings, judge};
-use sandgate_runtime::{LoadedRules, ProjectRules, RulesFileError, append_rule, load_rules};
+use sandgate_runtime::rules::{Loaded, ProjectRules, RulesFileError, append_rule, load, load_file};
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
@@ -41,8 +41,8 @@ impl Place {
         path
     }
 
-    fn load(&self) -> LoadedRules {
-        load_rules(&self.home(), ProjectRules::Trusted(&self.project()))
+    fn load(&self) -> Loaded {
+        load(&self.home(), ProjectRules::Trusted(&self.project()))
     }
 
     fn default_file(&self) -> PathBuf {
@@ -55,7 +55,7 @@ fn rule(program: &str) -> String {
 }
 
 /// The rules that were loaded, as they are written, when nothing was broken.
-fn all(loaded: LoadedRules) -> Vec<String> {
+fn all(loaded: &Loaded) -> Vec<String> {
     assert!(loaded.broken.is_empty(), "{:?}", loaded.broken);
     shown(&loaded.rules)
 }
@@ -78,7 +78,7 @@ fn mode(path: &Path) -> u32 {
 #[test]
 fn rules_come_from_the_person_and_from_a_trusted_project() {
     let place = place();
-    assert_eq!(all(place.load()), [""; 0], "there need be none");
+    assert_eq!(all(&place.load()), [""; 0], "there need be none");
     place.write("home/rules/b.toml", &rule("b"));
     place.write("home/rules/a.toml", &rule("a"));
     place.write("home/rules/notes.md", "no rules");
@@ -89,7 +89,7 @@ fn rules_come_from_the_person_and_from_a_trusted_project() {
     assert_eq!(authors, [Author::Person, Author::Person, Author::Project]);
     let last = loaded.rules.iter().last().unwrap().origin.to_string();
     assert_eq!(last, format!("{}/.codex/rules/team.toml:1", place.project().display()));
-    assert_eq!(all(loaded), [r#"["a"]"#, r#"["b"]"#, r#"["team"]"#]);
+    assert_eq!(all(&loaded), [r#"["a"]"#, r#"["b"]"#, r#"["team"]"#]);
 }
 
 /// spec RULES.61: Nothing of a project that is not trusted is looked at.
@@ -97,7 +97,7 @@ fn rules_come_from_the_person_and_from_a_trusted_project() {
 fn a_project_that_is_not_trusted_has_no_say() {
     let place = place();
     place.write("project/.codex/rules/team.toml", "broken");
-    assert_eq!(all(load_rules(&place.home(), ProjectRules::None)), [""; 0]);
+    assert_eq!(all(&load(&place.home(), ProjectRules::None)), [""; 0]);
 }
 
 #[test]
@@ -107,8 +107,8 @@ fn whoever_works_in_their_home_directory_has_their_own_rules_once() {
         "[[rule]]\nprefix = [\"git\", \"fetch\"]\ndecision = \"allow\"\nsandbox = \"bypass\"\n";
     place.write("me/.codex/rules/a.toml", bypass);
     let me = place.base.path().join("me");
-    let loaded = load_rules(&me.join(".codex"), ProjectRules::Trusted(&me));
-    assert_eq!(all(loaded).len(), 1);
+    let loaded = load(&me.join(".codex"), ProjectRules::Trusted(&me));
+    assert_eq!(all(&loaded).len(), 1);
 }
 
 /// spec RULES.62: A broken file takes its own rules with it and no others, and is reported with its
@@ -175,6 +175,21 @@ fn a_directory_of_very_many_files_is_read_in_part_and_reported() {
     assert!(matches!(loaded.broken.as_slice(), [RulesFileError::TooManyFiles { max: 100, .. }]));
 }
 
+/// spec RULES.71: A single file that a person names is read by the same rules, also through a link.
+#[test]
+fn one_file_can_be_read_by_its_name() {
+    let place = place();
+    let file = place.write("elsewhere/team.txt", &rule("a"));
+    let link = place.base.path().join("link");
+    symlink(&file, &link).unwrap();
+    assert_eq!(shown(&load_file(&link).unwrap()), [r#"["a"]"#]);
+    fs::write(&file, "prefix = 1\n").unwrap();
+    assert!(load_file(&file).unwrap_err().to_string().contains("team.txt:1:1: "));
+    fs::remove_file(&file).unwrap();
+    let error = load_file(&file).unwrap_err().to_string();
+    assert!(error.starts_with("cannot open ") && error.contains("team.txt"), "{error}");
+}
+
 /// spec RULES.64: An approved rule is written to `rules/default.toml` in the person's settings, which
 /// only they can read if it is new, and holds at once and in later sessions.
 #[test]
@@ -216,7 +231,7 @@ fn the_rest_of_the_file_is_kept() {
     let again = append_rule(&place.home(), &proposal("git pull")).unwrap();
     assert_eq!(again.origin.line, 6);
     assert_eq!(fs::metadata(&file).unwrap().ino(), before, "it was not replaced");
-    assert_eq!(all(place.load()).len(), 2);
+    assert_eq!(all(&place.load()).len(), 2);
 }
 
 /// spec RULES.66: Rules that are approved at the same time are all kept, and whoever reads meanwhile
@@ -240,16 +255,16 @@ fn writers_wait_for_each_other() {
         scope.spawn(|| {
             let mut most = 0;
             while !done.load(Ordering::Acquire) {
-                let found = all(place.load()).len();
+                let found = all(&place.load()).len();
                 assert!(found >= most);
                 most = found;
             }
         });
-        let ended: Vec<_> = writers.into_iter().map(|writer| writer.join()).collect();
+        let ended: Vec<_> = writers.into_iter().map(std::thread::ScopedJoinHandle::join).collect();
         done.store(true, Ordering::Release);
         assert!(ended.iter().all(Result::is_ok));
     });
-    assert_eq!(all(place.load()).len(), 40);
+    assert_eq!(all(&place.load()).len(), 40);
 }
 
 /// spec RULES.67: A rules file, or a directory of rules, that is a link is not written through.
@@ -286,10 +301,10 @@ fn a_broken_file_is_left_as_it_is() {
 fn leftovers_of_a_crash_are_swept() {
     let place = place();
     let half = place.write("home/rules/.default.toml.new", "[[rule]]\nprefix = [\"half");
-    assert_eq!(all(place.load()), [""; 0]);
+    assert_eq!(all(&place.load()), [""; 0]);
     append_rule(&place.home(), &proposal("git pull")).unwrap();
     assert!(!half.exists());
-    assert_eq!(all(place.load()), [r#"["git", "pull"]"#]);
+    assert_eq!(all(&place.load()), [r#"["git", "pull"]"#]);
     let mut names: Vec<_> =
         fs::read_dir(place.home().join("rules")).unwrap().map(|e| e.unwrap().file_name()).collect();
     names.sort();

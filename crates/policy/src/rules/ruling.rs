@@ -4,13 +4,12 @@
 //! enough. To allow, everything has to be accounted for: the script was understood, each part is
 //! allowed or safe, each write is known, and no danger is left that no rule was written for.
 
-use super::{Author, Decision, Rule, RuleSandbox, Rules, Writes};
+use super::{Author, Decision, PatternWord, Rule, RuleSandbox, Rules, Writes};
 use crate::command::SimpleCommand;
-use crate::danger::{self, Danger};
+use crate::danger::Danger;
 use crate::judge::{Part, Ruling, everything_seen};
 use crate::safe::{self, NotSafe};
 use crate::script::{Opacity, Reader, Reading};
-use crate::surroundings::Surroundings;
 
 /// Why rules that allow some of a command do not allow all of it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -50,16 +49,17 @@ pub enum Withheld {
     #[error(transparent)]
     Together(NotSafe),
     /// A danger that no rule was written for.
-    #[error("no rule of two words or more was written for this danger: {0}")]
+    #[error("no rule spells out what is dangerous about it: it {0}")]
     Danger(Danger),
 }
 
-/// What the rules say, and why they do not allow what they partly allow.
+/// What the rules say, and why they do not allow what they partly allow. `danger` is the first that
+/// was found in the reading, and `find` finds the first in another.
 pub(crate) fn rule_on(
     reading: &Reading,
     parts: &[Part],
     danger: Option<&Danger>,
-    around: &Surroundings,
+    find: impl Fn(&Reading) -> Option<Danger>,
     rules: &Rules,
 ) -> (Option<Ruling>, Option<Withheld>) {
     if rules.is_empty() {
@@ -71,7 +71,7 @@ pub(crate) fn rule_on(
     if !parts.iter().any(Part::is_allowed) {
         return (None, None);
     }
-    match allow(reading, parts, danger, around) {
+    match allow(reading, parts, danger, find) {
         Ok(ruling) => (Some(ruling), None),
         Err(withheld) => (None, Some(withheld)),
     }
@@ -96,7 +96,7 @@ fn allow(
     reading: &Reading,
     parts: &[Part],
     danger: Option<&Danger>,
-    around: &Surroundings,
+    find: impl Fn(&Reading) -> Option<Danger>,
 ) -> Result<Ruling, Withheld> {
     if let Some(opacity) = &reading.opaque {
         return Err(Withheld::Opaque(opacity.clone()));
@@ -119,7 +119,6 @@ fn allow(
         }
     }
     safe::together(&only_safe).map_err(Withheld::Together)?;
-    let find = |rest: &Reading| danger::find(rest, around);
     if let Some(danger) = danger.and_then(|danger| uncovered(reading, parts, danger, find)) {
         return Err(Withheld::Danger(danger));
     }
@@ -148,28 +147,42 @@ fn sandbox_of(reading: &Reading, parts: &[Part]) -> RuleSandbox {
     if all_out && one_by_rule { RuleSandbox::Bypass } else { RuleSandbox::Keep }
 }
 
-/// The first danger that no rule was written for. A person's own rule that names the dangerous
-/// command with two words or more has weighed it; a name alone has not, nor has a project, and what
-/// a redirection does is in no rule.
+/// The first danger that no rule was written for. Each that one was written for is taken out of the
+/// reading, and what is left is searched again.
 fn uncovered(
     reading: &Reading,
     parts: &[Part],
     danger: &Danger,
     find: impl Fn(&Reading) -> Option<Danger>,
 ) -> Option<Danger> {
-    let weighed = |rule: &Rule| rule.pattern.len() >= 2 && rule.origin.author == Author::Person;
     let mut found = danger.clone();
     let mut rest = reading.clone();
     loop {
-        let covered = parts.get(found.command).is_some_and(|part| part.allowing().any(weighed));
-        let words = match rest.commands.get_mut(found.command) {
-            // Nothing but redirections is left of it: the danger is in those.
-            Some(command) if covered && !command.words.is_empty() => &mut command.words,
+        let place = found.command;
+        let (part, words) = match (parts.get(place), rest.commands.get_mut(place)) {
+            // Once its words are gone, what is dangerous about it is a redirection.
+            (Some(part), Some(command)) if !command.words.is_empty() => (part, &mut command.words),
             _ => return Some(found),
         };
+        let names_it = |rule: &Rule| {
+            let named = words.get(..rule.pattern.len()).unwrap_or_default().to_vec();
+            let named = SimpleCommand { words: named, ..SimpleCommand::default() };
+            find(&Reading { commands: vec![named], ..reading.clone() }).is_some()
+        };
+        if !part.allowing().any(|rule| weighs(rule) && names_it(rule)) {
+            return Some(found);
+        }
         words.clear();
         found = find(&rest)?;
     }
+}
+
+/// Whether a rule can have weighed a danger: it is a person's own and spells out more than the
+/// program. A project's is not theirs, and a star is whatever comes.
+fn weighs(rule: &Rule) -> bool {
+    rule.origin.author == Author::Person
+        && rule.pattern.len() >= 2
+        && !rule.pattern.contains(&PatternWord::Any)
 }
 
 /// Whether a part is safe, what its redirections write left aside.

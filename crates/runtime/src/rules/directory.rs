@@ -16,7 +16,7 @@ use std::path::Path;
 const LOCK: &str = ".lock";
 
 /// All of an opened file, if it is text and not too large.
-fn read_text(file: File, path: &Path) -> Result<String, RulesFileError> {
+pub(super) fn read_text(file: File, path: &Path) -> Result<String, RulesFileError> {
     let mut bytes = Vec::new();
     file.take(MAX_RULES_BYTES as u64 + 1)
         .read_to_end(&mut bytes)

@@ -1,9 +1,10 @@
 //! Finds and reads all rules of a session.
 
 use super::RulesFileError;
-use super::directory::RulesDirectory;
+use super::directory::{RulesDirectory, read_text};
 use sandgate_policy::rules::{Rule, Rules, RulesError};
 use std::ffi::OsStr;
+use std::fs::File;
 use std::path::Path;
 
 /// The most files that are read from one directory.
@@ -21,7 +22,7 @@ pub enum ProjectRules<'a> {
 /// The rules of a session, and the files that could not be used.
 #[derive(Debug)]
 #[must_use = "a broken file may hold rules that forbid: the person has to be told"]
-pub struct LoadedRules {
+pub struct Loaded {
     /// The rules of all files that could be read: the person's, then the project's, each in the
     /// order of the files' names.
     pub rules: Rules,
@@ -32,8 +33,8 @@ pub struct LoadedRules {
 
 /// Reads the rules in the person's settings (`CODEX_HOME`, or `~/.codex`) and in a trusted project.
 /// A file that cannot be used takes none of the others with it.
-pub fn load_rules(home: &Path, project: ProjectRules<'_>) -> LoadedRules {
-    let mut loaded = LoadedRules { rules: Rules::default(), broken: Vec::new() };
+pub fn load(home: &Path, project: ProjectRules<'_>) -> Loaded {
+    let mut loaded = Loaded { rules: Rules::default(), broken: Vec::new() };
     let own = found(RulesDirectory::open(home, &["rules"]), &mut loaded);
     if let Some(own) = &own {
         loaded.read_all(own, Rules::parse);
@@ -49,9 +50,19 @@ pub fn load_rules(home: &Path, project: ProjectRules<'_>) -> LoadedRules {
     loaded
 }
 
+/// Reads one file that a person names, wherever it is and whatever it is: a link, or a pipe.
+///
+/// # Errors
+/// If it cannot be read, or something in it is wrong.
+pub fn load_file(path: &Path) -> Result<Rules, RulesFileError> {
+    let file = File::open(path).map_err(RulesFileError::doing("open", path))?;
+    let text = read_text(file, path)?;
+    Ok(Rules::parse(&text, &path.display().to_string())?.into_iter().collect())
+}
+
 fn found(
     opened: Result<Option<RulesDirectory>, RulesFileError>,
-    loaded: &mut LoadedRules,
+    loaded: &mut Loaded,
 ) -> Option<RulesDirectory> {
     opened.unwrap_or_else(|error| {
         loaded.broken.push(error);
@@ -59,7 +70,7 @@ fn found(
     })
 }
 
-impl LoadedRules {
+impl Loaded {
     fn read_all(
         &mut self,
         directory: &RulesDirectory,

@@ -10,7 +10,7 @@ mod directory;
 mod load;
 
 pub use add::append_rule;
-pub use load::{LoadedRules, ProjectRules, load_rules};
+pub use load::{Loaded, ProjectRules, load, load_file};
 
 use sandgate_policy::rules::{MAX_RULES_BYTES, RulesError};
 use std::io;

@@ -1,6 +1,7 @@
 //! Whole scripts, each part of them given by hand: what is known about one part is decided elsewhere.
 
 use super::*;
+use crate::Surroundings;
 use crate::command::{Connective, Redirection, RedirectionKind, Word};
 use crate::rules::writes_of;
 use crate::script::ShellKind;
@@ -48,26 +49,30 @@ fn command(text: &str) -> SimpleCommand {
     SimpleCommand { connective: Connective::Then, words, redirections, ..SimpleCommand::default() }
 }
 
-/// A script of parts, of which those that begin with `pwd`, `ls` or `cd` are safe.
+/// A script of parts, of which those that begin with `pwd`, `ls` or `cd` are safe, and those that say
+/// `--force` or write to `.bashrc` are dangerous.
 struct Script {
     reading: Reading,
-    danger: Option<Danger>,
+}
+
+fn danger_in(reading: &Reading) -> Option<Danger> {
+    let dangerous = |command: &SimpleCommand| {
+        command.words.iter().any(|word| word.text == "--force")
+            || command.redirections.iter().any(|to| to.target.text.ends_with(".bashrc"))
+    };
+    let command = reading.commands.iter().position(dangerous)?;
+    Some(Danger { reason: "rewrites history".to_owned(), command })
 }
 
 fn script(parts: &[&str]) -> Script {
     let commands = parts.iter().map(|part| command(part)).collect();
     let reader = Reader::Shell(ShellKind::Bash);
-    Script { reading: Reading { reader, commands, opaque: None }, danger: None }
+    Script { reading: Reading { reader, commands, opaque: None } }
 }
 
 impl Script {
     fn opaque(mut self) -> Self {
         self.reading.opaque = Some(Opacity("it uses command substitution".to_owned()));
-        self
-    }
-
-    fn dangerous(mut self, command: usize) -> Self {
-        self.danger = Some(Danger { reason: "it rewrites history".to_owned(), command });
         self
     }
 
@@ -85,7 +90,8 @@ impl Script {
     }
 
     fn ruled(&self, rules: &Rules) -> (Option<Ruling>, Option<Withheld>) {
-        rule_on(&self.reading, &self.parts(rules), self.danger.as_ref(), &around(), rules)
+        let danger = danger_in(&self.reading);
+        rule_on(&self.reading, &self.parts(rules), danger.as_ref(), danger_in, rules)
     }
 
     /// What is decided, and whether the sandbox stays.
@@ -197,42 +203,42 @@ fn the_sandbox_is_left_only_if_every_part_is_let_out() {
     assert_eq!(decided(&["cargo test"]), Some((Allow, Keep)));
 }
 
-/// spec RULES.36: A person's rule outweighs a danger if it allows the dangerous part itself with two
-/// words or more; a name alone does not, and neither does a rule for another part or a project's rule.
+/// spec RULES.36: A person's rule outweighs a danger if it allows the dangerous part and its own
+/// words, two or more and without a star, spell out what is dangerous about it.
 #[test]
 fn a_rule_outweighs_the_danger_that_it_names() {
-    let push = |prefix: &str| {
-        let script = script(&["git push --force", "cargo test"]).dangerous(0);
-        let rules = allowing(&["cargo test", prefix]);
-        script.ruled(&rules)
+    let push = |prefix: &str, part: &str| {
+        script(&[part, "cargo test"]).ruled(&allowing(&["cargo test", prefix]))
     };
-    assert_eq!(push("git push").0.unwrap().decision, Allow);
-    assert!(matches!(push("git").1, Some(Withheld::Danger(danger)) if danger.command == 0));
-
-    let text = rule("git push", "decision = \"allow\"");
-    let of_project = Rules::parse_of_project(&text, "p").unwrap().into_iter().collect();
-    let withheld = script(&["git push --force"]).dangerous(0).withheld(&of_project);
-    assert!(matches!(withheld, Withheld::Danger(_)));
+    let allowed = push("git push --force", "git push --force origin").0.unwrap();
+    assert_eq!(allowed.decision, Allow);
+    for (prefix, part) in [
+        ("git", "git push --force"),
+        ("git push", "git push --force"),
+        ("git push", "git push origin --force"),
+        ("git * --force", "git push --force"),
+    ] {
+        let (ruling, withheld) = push(prefix, part);
+        assert_eq!(ruling, None, "{prefix}");
+        assert!(matches!(withheld, Some(Withheld::Danger(danger)) if danger.command == 0));
+    }
+    assert!(push("git push", "git push origin").0.is_some());
 }
 
-/// spec RULES.37: What is dangerous about a redirection, or about a second part, is not outweighed by
-/// the rule for the first.
+/// spec RULES.37: A project's rule outweighs no danger, and a person's neither one in another part nor
+/// one in a redirection.
 #[test]
 fn every_danger_needs_a_rule_of_its_own() {
-    let rules = allowing(&["git push", "rm"]);
-    let script = script(&["git push --force", "rm -rf x"]).dangerous(0);
-    let parts = script.parts(&rules);
-    let uncovered = |left: &dyn Fn(&Reading) -> Option<usize>| {
-        let again = |rest: &Reading| {
-            left(rest).map(|command| Danger { reason: "another".to_owned(), command })
-        };
-        super::uncovered(&script.reading, &parts, script.danger.as_ref().unwrap(), again)
-    };
-    assert_eq!(uncovered(&|_| None), None);
-    assert_eq!(uncovered(&|_| Some(1)).unwrap().command, 1, "that rule is one word only");
-    // The words of the first part are gone by then, so it can only be its redirection.
-    let by_redirection = |rest: &Reading| rest.commands[0].words.is_empty().then_some(0);
-    assert_eq!(uncovered(&by_redirection).unwrap().reason, "another");
+    let text = rule("git push --force", "decision = \"allow\"");
+    let of_project = Rules::parse_of_project(&text, "p").unwrap().into_iter().collect();
+    let withheld = script(&["git push --force"]).withheld(&of_project);
+    assert!(matches!(withheld, Withheld::Danger(_)));
+
+    let rules = allowing(&["git push --force", "npm publish"]);
+    let second = script(&["git push --force", "npm publish --force"]).withheld(&rules);
+    assert!(matches!(second, Withheld::Danger(danger) if danger.command == 1));
+    let redirected = script(&["git push --force > /ws/.bashrc"]).withheld(&rules);
+    assert!(matches!(redirected, Withheld::Danger(danger) if danger.command == 0));
 }
 
 /// spec RULES.38: An allowed builtin that changes what later words mean allows nothing that comes
