@@ -3,11 +3,16 @@
 //! This says nothing of what follows from it: that depends on the session's policies, and is the
 //! table in [`crate::requirement`].
 
+use crate::command::SimpleCommand;
 use crate::danger::{self, Danger};
-use crate::rules::{Decision, Rule, RuleSandbox, Rules};
+use crate::rules::{
+    Decision, Rule, RuleSandbox, Rules, Withheld, Writes, moves, rule_on, shown, writes_of,
+};
 use crate::safe::{self, NotSafe};
 use crate::script::{self, Reading};
 use crate::surroundings::Surroundings;
+use crate::wrapper;
+use std::borrow::Cow;
 
 /// What became of judging a command vector.
 #[derive(Debug, Clone)]
@@ -18,8 +23,11 @@ pub struct Judgement {
     pub parts: Vec<Part>,
     /// The class of the whole.
     pub class: Class,
-    /// What the rules say of the whole, if they say anything.
+    /// What the rules say of the whole, if they say anything. It outweighs the class: where it
+    /// allows a command of the class dangerous, a rule of the person's names that danger.
     pub ruling: Option<Ruling>,
+    /// Why rules that allow some of it do not allow all of it.
+    pub withheld: Option<Withheld>,
 }
 
 /// What was found about one simple command.
@@ -29,6 +37,20 @@ pub struct Part {
     pub safety: Result<(), NotSafe>,
     /// The rules that match it.
     pub rules: Vec<Rule>,
+    /// What its redirections write.
+    pub writes: Writes,
+}
+
+impl Part {
+    /// The rules that allow it. What stricter ones say of it is in the ruling.
+    pub fn allowing(&self) -> impl Iterator<Item = &Rule> {
+        self.rules.iter().filter(|rule| rule.decision == Decision::Allow)
+    }
+
+    /// Whether a rule allows it.
+    pub fn is_allowed(&self) -> bool {
+        self.allowing().next().is_some()
+    }
 }
 
 /// How far a command can be trusted, by what it is.
@@ -60,28 +82,54 @@ pub struct Ruling {
 /// Judges a command vector.
 pub fn judge(argv: &[String], around: &Surroundings, rules: &Rules) -> Judgement {
     let reading = script::read(argv);
+    let moved = moves(&reading);
     let parts: Vec<Part> = reading
         .commands
         .iter()
         .map(|command| Part {
             safety: safe::check(command, reading.reader),
             rules: rules.matching(command).cloned().collect(),
+            writes: writes_of(command, around, moved),
         })
         .collect();
-    let class = classify(&reading, &parts, around);
-    Judgement { class, ruling: None, reading, parts }
+    let find = |reading: &Reading| danger::find(reading, around);
+    let danger = find(&reading);
+    let (ruling, withheld) = rule_on(&reading, &parts, danger.as_ref(), find, rules);
+    let class = classify(&reading, &parts, danger);
+    Judgement { class, ruling, withheld, reading, parts }
 }
 
-fn classify(reading: &Reading, parts: &[Part], around: &Surroundings) -> Class {
-    if let Some(danger) = danger::find(reading, around) {
+/// Everything that can be made out of a reading, for those who look for what must not be: the
+/// commands themselves and what the wrappers around them would run.
+pub(crate) fn everything_seen(reading: &Reading) -> Cow<'_, [SimpleCommand]> {
+    let inside = wrapper::unwrapped(reading).commands;
+    if inside.is_empty() {
+        return Cow::Borrowed(&reading.commands);
+    }
+    let inside = inside.into_iter().map(|(_, command)| command);
+    Cow::Owned(reading.commands.iter().cloned().chain(inside).collect())
+}
+
+fn classify(reading: &Reading, parts: &[Part], danger: Option<Danger>) -> Class {
+    if let Some(danger) = danger {
         return Class::Dangerous(danger);
     }
     if let Some(opacity) = &reading.opaque {
         return Class::Unknown { reason: opacity.to_string() };
     }
-    match parts.iter().find_map(|part| part.safety.as_ref().err()) {
-        Some(not_safe) => Class::Unknown { reason: not_safe.to_string() },
-        None if parts.is_empty() => Class::Unknown { reason: "it runs nothing".to_owned() },
-        None => Class::Safe,
+    let unknown = |reason: String| Class::Unknown { reason };
+    if parts.is_empty() {
+        return unknown("it runs nothing".to_owned());
+    }
+    for (command, part) in reading.commands.iter().zip(parts) {
+        match &part.safety {
+            Ok(()) => {}
+            Err(not_safe) if parts.len() == 1 => return unknown(not_safe.to_string()),
+            Err(not_safe) => return unknown(format!("`{}`: {not_safe}", shown(command))),
+        }
+    }
+    match safe::together(&reading.commands) {
+        Ok(()) => Class::Safe,
+        Err(not_safe) => unknown(not_safe.to_string()),
     }
 }

@@ -9,13 +9,15 @@ const SYSTEM_DIRECTORIES: &[&str] = &["/bin/", "/usr/bin/", "/sbin/", "/usr/sbin
 
 /// The name without its directory, if `name` is bare or lies in a directory of the system.
 ///
-/// The path has to be written in the one usual way: what takes a detour is not believed.
+/// The path has to be written in the one usual way: what takes a detour is not believed. Letters are
+/// compared as they are: `LS` and look-alikes from other alphabets are other programs.
 pub(crate) fn is_system_program(name: &str) -> Option<&str> {
     let base = SYSTEM_DIRECTORIES
         .iter()
         .find_map(|directory| name.strip_prefix(directory))
         .unwrap_or(name);
-    let is_name = !base.is_empty() && base != "." && base != ".." && !base.contains('/');
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.+[:".contains(&byte);
+    let is_name = !matches!(base, "" | "." | "..") && base.bytes().all(plain);
     is_name.then_some(base)
 }
 

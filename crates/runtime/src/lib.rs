@@ -14,6 +14,7 @@ mod private;
 mod report;
 mod request;
 mod resolve;
+pub mod rules;
 mod runtime;
 mod session;
 mod terminal;

@@ -1,12 +1,41 @@
 //! Prefix rules: what a person has decided once for all commands that begin with these words.
+//!
+//! [`Rules::parse`] reads a file's text, [`Rules::matching`] finds what is said of one command, and
+//! `ruling` what follows for a whole script. [`propose`] thinks of a rule that would have spared the
+//! person a question, and [`append`] adds it to a file's text. Files themselves are read and written
+//! by `runtime`.
+
+mod append;
+mod breadth;
+mod error;
+mod examples;
+mod inert;
+mod leading;
+mod matching;
+mod parse;
+mod propose;
+mod ruling;
+mod writes;
+
+pub use append::append;
+pub use error::{Problem, RulesError};
+pub use parse::{MAX_PREFIX_WORDS, MAX_RULES, MAX_RULES_BYTES};
+pub use propose::{ProposedRule, propose};
+pub use ruling::Withheld;
+pub use writes::Writes;
+
+pub(crate) use ruling::{rule_on, shown};
+pub(crate) use writes::{moves, writes_of};
 
 use crate::command::SimpleCommand;
+use matching::Index;
 use std::fmt;
 
 /// All rules that apply to a session.
 #[derive(Debug, Clone, Default)]
 pub struct Rules {
     rules: Vec<Rule>,
+    index: Index,
 }
 
 /// One rule.
@@ -56,13 +85,26 @@ pub enum RuleSandbox {
     Bypass,
 }
 
-/// Where a rule is written.
+/// Where a rule is written, and whose word it is.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Origin {
     /// The file, as a person would name it.
     pub file: String,
     /// The line, from 1.
     pub line: usize,
+    /// Who wrote it.
+    pub author: Author,
+}
+
+/// Who wrote a rule, as far as that matters for what it can decide.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Author {
+    /// The person, in their own settings.
+    #[default]
+    Person,
+    /// A project that the person trusts: it lets nothing out of the sandbox and outweighs no
+    /// danger.
+    Project,
 }
 
 impl fmt::Display for Origin {
@@ -71,14 +113,82 @@ impl fmt::Display for Origin {
     }
 }
 
+impl fmt::Display for Decision {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Allow => "allow",
+            Self::Prompt => "prompt",
+            Self::Forbid => "forbid",
+        })
+    }
+}
+
+impl fmt::Display for RuleSandbox {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Keep => "keep",
+            Self::Bypass => "bypass",
+        })
+    }
+}
+
+/// The prefix as it stands in a file: `["git", ["pull", "fetch"], "*"]`.
+impl fmt::Display for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&append::prefix_as_toml(&self.pattern))
+    }
+}
+
 impl Rules {
+    /// Reads the text of a file that a person keeps among their own settings.
+    ///
+    /// # Errors
+    /// With the first thing that is wrong in it. No rule of such a file is used.
+    pub fn parse(text: &str, file_label: &str) -> Result<Vec<Rule>, RulesError> {
+        parse::parse(text, file_label, Author::Person)
+    }
+
+    /// Reads the text of a file that belongs to a project.
+    ///
+    /// # Errors
+    /// With the first thing that is wrong in it, also if a rule leaves the sandbox, which only a
+    /// person's own can. No rule of such a file is used.
+    pub fn parse_of_project(text: &str, file_label: &str) -> Result<Vec<Rule>, RulesError> {
+        parse::parse(text, file_label, Author::Project)
+    }
+
     /// The rules that match a command, in the order they were written.
-    pub fn matching<'a>(&'a self, _command: &'a SimpleCommand) -> impl Iterator<Item = &'a Rule> {
-        self.rules.iter().filter(|_| false)
+    pub fn matching<'a>(&'a self, command: &'a SimpleCommand) -> impl Iterator<Item = &'a Rule> {
+        self.index
+            .candidates(command)
+            .filter_map(|place| self.rules.get(place))
+            .filter(|rule| rule.matches(command))
     }
 
     /// All of them.
     pub fn iter(&self) -> impl Iterator<Item = &Rule> {
         self.rules.iter()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.rules.is_empty()
+    }
+}
+
+impl Extend<Rule> for Rules {
+    fn extend<T: IntoIterator<Item = Rule>>(&mut self, rules: T) {
+        for rule in rules {
+            self.index.add(self.rules.len(), &rule);
+            self.rules.push(rule);
+        }
+    }
+}
+
+impl FromIterator<Rule> for Rules {
+    fn from_iter<T: IntoIterator<Item = Rule>>(rules: T) -> Self {
+        let mut all = Self::default();
+        all.extend(rules);
+        all
     }
 }

@@ -15,7 +15,6 @@ mod find;
 mod git;
 mod options;
 mod powershell;
-mod program;
 mod search;
 mod sed;
 mod system;
@@ -23,6 +22,7 @@ mod text;
 mod versions;
 
 use crate::command::{Connective, Redirection, RedirectionKind, Shape, SimpleCommand, Word};
+use crate::program::is_system_program;
 use crate::script::{Reader, ShellKind};
 use options::Program;
 
@@ -73,7 +73,7 @@ pub fn together(commands: &[SimpleCommand]) -> Result<(), NotSafe> {
             return Err(NotSafe("a part of it goes on in the background".to_owned()));
         }
         let name = command.program().unwrap_or_default();
-        let program = program::is_system_program(name).unwrap_or(name);
+        let program = is_system_program(name).unwrap_or(name);
         // git obeys the configuration of the repository that it is run in, and the one that was
         // looked at before is the session's own. No other program here reads one.
         if moved && (program == "git" || program.eq_ignore_ascii_case("git.exe")) {
@@ -86,7 +86,7 @@ pub fn together(commands: &[SimpleCommand]) -> Result<(), NotSafe> {
 
 /// A program of its own, with the words after its name.
 fn check_program(name: &str, arguments: &[Word]) -> Result<(), NotSafe> {
-    let Some(program) = program::is_system_program(name) else {
+    let Some(program) = is_system_program(name) else {
         return Err(unknown(name));
     };
     if cfg!(windows) && arguments.iter().any(|word| powershell::is_remote(&word.text)) {
