@@ -10,6 +10,7 @@ mod grant;
 pub mod command;
 pub mod danger;
 mod judge;
+mod requirement;
 pub mod rules;
 pub mod safe;
 pub mod script;
@@ -17,4 +18,6 @@ mod surroundings;
 
 pub use grant::{Confinement, Extras, Grant, Grantor};
 pub use judge::{Class, Judgement, Part, Ruling, judge};
+pub use requirement::{ApprovalRequirement, BypassSandbox, SandboxAvailability, Terms};
+pub use requirement::{approval_matrix, requirement};
 pub use surroundings::Surroundings;

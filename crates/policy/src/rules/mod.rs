@@ -3,6 +3,10 @@
 use crate::command::SimpleCommand;
 use std::fmt;
 
+mod propose;
+
+pub use propose::{ProposedRule, propose};
+
 /// All rules that apply to a session.
 #[derive(Debug, Clone, Default)]
 pub struct Rules {
