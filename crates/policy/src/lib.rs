@@ -7,6 +7,7 @@
 
 mod grant;
 
+mod approval;
 pub mod command;
 pub mod danger;
 mod judge;
@@ -16,6 +17,9 @@ pub mod safe;
 pub mod script;
 mod surroundings;
 
+pub use approval::{
+    Approvable, ApprovalKey, ApprovalStore, MAX_KEYS, MAX_ROOTS, Remembered, RootRefused,
+};
 pub use grant::{Confinement, Extras, Grant, Grantor};
 pub use judge::{Class, Judgement, Part, Ruling, judge};
 pub use requirement::{ApprovalRequirement, BypassSandbox, SandboxAvailability, Terms};
