@@ -10,6 +10,7 @@ mod grant;
 mod approval;
 pub mod command;
 pub mod danger;
+pub mod explain;
 mod judge;
 mod requirement;
 pub mod rules;

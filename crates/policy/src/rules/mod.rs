@@ -86,3 +86,9 @@ impl Rules {
         self.rules.iter()
     }
 }
+
+impl Extend<Rule> for Rules {
+    fn extend<T: IntoIterator<Item = Rule>>(&mut self, rules: T) {
+        self.rules.extend(rules);
+    }
+}
