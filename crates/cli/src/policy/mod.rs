@@ -15,7 +15,7 @@ use clap::Subcommand;
 use explain::ExplainArguments;
 use list::ListArguments;
 use sandgate_runtime::policy::Rules;
-use sandgate_runtime::rules::{self, RulesError};
+use sandgate_runtime::rules::{self, ProjectRules, RulesFileError};
 use std::ffi::OsString;
 use std::io::{self, Write as _};
 use std::path::PathBuf;
@@ -103,7 +103,7 @@ fn rules_of(files: &[PathBuf]) -> Result<Rules, u8> {
 /// The rules of the person's own settings. Files that are not in order are told of, and not used.
 fn rules_in_effect() -> Rules {
     let Some(home) = config_home() else { return Rules::default() };
-    let loaded = rules::load(&home);
+    let loaded = rules::load(&home, ProjectRules::None);
     loaded.broken.iter().for_each(complain);
     loaded.rules
 }
@@ -116,7 +116,7 @@ fn config_home() -> Option<PathBuf> {
 }
 
 /// Says on standard error why a file is not used, if anybody can hear it there.
-fn complain(error: &RulesError) {
+fn complain(error: &RulesFileError) {
     let _ = io::stderr().write_all(&notes::error(&error.to_string(), None));
 }
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 /// A file whose rules are not used.
 #[derive(Debug, thiserror::Error)]
-pub enum RulesError {
+pub enum RulesFileError {
     /// It cannot be read.
     #[error("cannot read {}: {cause}", path.display())]
     Unreadable {
@@ -28,22 +28,29 @@ pub struct Loaded {
     /// All rules of all files that are in order.
     pub rules: Rules,
     /// Why others are not used.
-    pub broken: Vec<RulesError>,
+    pub broken: Vec<RulesFileError>,
 }
 
 /// Reads one file.
 ///
 /// # Errors
 /// When it cannot be read or is not in order.
-pub fn load_file(path: &Path) -> Result<Rules, RulesError> {
-    let unreadable = |cause| RulesError::Unreadable { path: path.to_owned(), cause };
+pub fn load_file(path: &Path) -> Result<Rules, RulesFileError> {
+    let unreadable = |cause| RulesFileError::Unreadable { path: path.to_owned(), cause };
     match std::fs::read_to_string(path).map_err(unreadable)?.trim().is_empty() {
         true => Ok(Rules::default()),
-        false => Err(RulesError::Broken { path: path.to_owned() }),
+        false => Err(RulesFileError::Broken { path: path.to_owned() }),
     }
 }
 
-/// Reads the rules of a config home.
-pub fn load(_home: &Path) -> Loaded {
+/// Where the rules of the project come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ProjectRules {
+    /// There is none, or it is not trusted.
+    None,
+}
+
+/// Reads the rules in the person's settings and in a trusted project.
+pub fn load(_home: &Path, _project: ProjectRules) -> Loaded {
     Loaded::default()
 }
