@@ -1,5 +1,6 @@
 //! The command line: first parsed, then made sense of.
 
+use crate::policy::{self, CliPolicy, PolicyArguments};
 use crate::sandbox::{self, CliSandbox, SandboxArguments};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory as _, Parser, Subcommand};
@@ -16,6 +17,8 @@ pub(crate) enum Verb {
     Run(RunArguments),
     /// `sandgate sandbox`.
     Sandbox(SandboxArguments),
+    /// `sandgate policy`.
+    Policy(PolicyArguments),
 }
 
 /// What `sandgate run` is to do.
@@ -59,6 +62,8 @@ enum CliVerb {
     Run(CliRun),
     /// Run one command confined, in this terminal
     Sandbox(CliSandbox),
+    /// Say what becomes of a command and why, and run nothing
+    Policy(CliPolicy),
 }
 
 const RUN_HELP: &str = "\
@@ -111,6 +116,7 @@ fn understand(cli: Cli) -> Result<Verb, clap::Error> {
     match cli.verb {
         CliVerb::Run(run) => understand_run(run).map(Verb::Run),
         CliVerb::Sandbox(sandbox) => sandbox::understand(sandbox).map(Verb::Sandbox),
+        CliVerb::Policy(policy) => policy::understand(policy).map(Verb::Policy),
     }
 }
 
@@ -158,7 +164,9 @@ fn explain(error: clap::Error) -> clap::Error {
             if error.kind() == ErrorKind::UnknownArgument && !word.starts_with('-') =>
         {
             let usage = error.get(ContextKind::Usage).map(ToString::to_string).unwrap_or_default();
-            let verb = if usage.contains("sandgate sandbox") { "sandbox" } else { "run" };
+            let verbs = ["sandbox", "policy explain", "policy check"];
+            let verb = verbs.into_iter().find(|verb| usage.contains(&format!("sandgate {verb}")));
+            let verb = verb.unwrap_or("run");
             let message = format!("write -- before the command: sandgate {verb} -- {word} …");
             usage_error(verb, ErrorKind::UnknownArgument, message)
         }
@@ -196,10 +204,14 @@ fn shown(word: &OsString) -> String {
 pub(crate) fn usage_error(verb: &str, kind: ErrorKind, message: String) -> clap::Error {
     let mut cli = Cli::command();
     cli.build();
-    match cli.find_subcommand_mut(verb) {
-        Some(verb) => verb.error(kind, message),
-        None => cli.error(kind, message),
+    let mut command = &mut cli;
+    for name in verb.split(' ') {
+        command = match command.find_subcommand(name) {
+            Some(_) => command.find_subcommand_mut(name).expect("it was found"),
+            None => return command.error(kind, message),
+        };
     }
+    command.error(kind, message)
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ mod arguments;
 mod exit;
 mod linux_sandbox;
 mod notes;
+mod policy;
 mod run;
 mod sandbox;
 mod show;
@@ -26,6 +27,7 @@ fn main() -> ExitCode {
     match asked {
         Ok(Verb::Run(arguments)) => run::run(arguments),
         Ok(Verb::Sandbox(arguments)) => sandbox::sandbox(arguments),
+        Ok(Verb::Policy(arguments)) => policy::policy(arguments),
         Err(error) => {
             // Help and version come this way too; they are no errors and go to standard output.
             let _ = error.print();

@@ -8,15 +8,23 @@
 mod grant;
 mod program;
 
+mod approval;
 pub mod command;
 pub mod danger;
+pub mod explain;
 mod judge;
+mod requirement;
 pub mod rules;
 pub mod safe;
 pub mod script;
 mod surroundings;
 pub mod wrapper;
 
+pub use approval::{
+    Approvable, ApprovalKey, ApprovalStore, MAX_KEYS, MAX_ROOTS, Remembered, RootRefused,
+};
 pub use grant::{Confinement, Extras, Grant, Grantor};
 pub use judge::{Class, Judgement, Part, Ruling, judge};
+pub use requirement::{ApprovalRequirement, BypassSandbox, SandboxAvailability, Terms};
+pub use requirement::{approval_matrix, requirement};
 pub use surroundings::Surroundings;

@@ -10,6 +10,7 @@ mod deltas;
 mod error;
 mod observe;
 mod outcome;
+pub mod policy;
 mod private;
 mod report;
 mod request;

@@ -65,7 +65,7 @@ fn words(command: CommandLine, shell: &Shell) -> Result<Vec<String>, RuntimeErro
 }
 
 /// The canonical form of a directory that can be worked in.
-fn directory(named: &Path) -> Result<PathBuf, SpawnError> {
+pub(crate) fn directory(named: &Path) -> Result<PathBuf, SpawnError> {
     refuse_nul("the working directory", named.as_os_str())?;
     let canonical = dunce::canonicalize(named).map_err(|error| match error.kind() {
         kind @ io::ErrorKind::NotFound => io::Error::new(kind, "there is no such directory"),

@@ -1,4 +1,4 @@
-//! Measures the process layer and the cage against the lower limit beside it, in one run, as ratios.
+//! Measures the process layer, the cage and the judge against the lower limit beside them, in one run, as ratios.
 //!
 //! Each measurement is one file and one line in [`MEASUREMENTS`]. It gives rows; it neither prints
 //! nor decides what a missed target means. `docs/benchmarks.md` says what each row stands for.
@@ -9,6 +9,7 @@ mod concurrency;
 mod leaks;
 mod library;
 mod machine;
+mod policy;
 mod processes;
 mod program;
 mod progress;
@@ -69,6 +70,7 @@ const MEASUREMENTS: &[Measurement] = &[
         about: "what the cage costs, and what others cost",
         run: sandbox::measure,
     },
+    Measurement { name: "policy", about: "what judging a command costs", run: policy::measure },
 ];
 
 /// Set for the run that an unoptimised build starts, so that it cannot start another one.

@@ -1,0 +1,310 @@
+//! `sandgate policy explain`: the whole way from a command to what must happen before it runs.
+
+use super::harmless::{line, word, written};
+use super::list::cited;
+use super::tree::{BAD, GOOD, OPEN, STRONG, Tree, painted};
+use super::{command, rules_in_effect, rules_of, say, say_json};
+use crate::{exit, notes};
+use anstyle::Style;
+use sandgate_protocol::{AskForApproval, NetworkAccess, SandboxPermissions};
+use sandgate_protocol::{SandboxPolicy, SandboxType};
+use sandgate_runtime::enforcement;
+use sandgate_runtime::policy::{ClassName, ExplainedCommand, ExplainedRequirement, ExplainedTerms};
+use sandgate_runtime::policy::{ExplainedWord, Explanation, SandboxAvailability, Terms};
+use sandgate_runtime::policy::{judge, propose, surroundings};
+use std::ffi::OsString;
+use std::io::{self, Write as _};
+use std::path::PathBuf;
+
+const HELP: &str = "\
+Examples:
+  sandgate policy explain -- git push --force                  a program and its arguments
+  sandgate policy explain -- 'cd src && grep -rn foo . | wc'   a script, for bash
+  sandgate policy explain --approval untrusted -- make         in a session that asks more
+  sandgate policy explain --escalated -- make install          if the call asks to leave the sandbox
+  sandgate policy explain --json -- make                       for programs
+
+Nothing is run. Without --rules the rules in effect count; sandgate policy list shows them.
+
+Exit codes: 0 whatever the decision is; 1 if a file of --rules is not in order; 2 if this command
+line makes no sense; 125 if there is no such directory.";
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = HELP, override_usage = "sandgate policy explain [OPTIONS] -- COMMAND...")]
+pub(super) struct CliExplain {
+    /// One word is a script for bash, several are a program and its arguments
+    #[arg(last = true, required = true, value_name = "COMMAND")]
+    command: Vec<OsString>,
+
+    /// When a person is asked [default: on-request]
+    #[arg(long, value_enum, value_name = "POLICY")]
+    approval: Option<Approval>,
+
+    /// What commands may touch [default: workspace-write]
+    #[arg(long, value_enum, value_name = "MODE")]
+    sandbox: Option<Mode>,
+
+    /// Decide as if the call asked to leave the sandbox
+    #[arg(long)]
+    escalated: bool,
+
+    /// Decide as if this machine had no sandbox
+    #[arg(long)]
+    no_sandbox_available: bool,
+
+    /// Decide as if the command ran in this directory, which is the workspace
+    #[arg(long, value_name = "DIR")]
+    cd: Option<PathBuf>,
+
+    /// Use the rules of this file instead of those in effect; can be repeated
+    #[arg(long, value_name = "FILE")]
+    rules: Vec<PathBuf>,
+
+    /// Print it as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Approval {
+    /// Before everything that is not known to be safe
+    Untrusted,
+    /// When the sandbox has blocked something
+    OnFailure,
+    /// When the call asks to leave the sandbox
+    OnRequest,
+    /// Never
+    Never,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Mode {
+    /// Read anywhere, write nowhere, no network
+    ReadOnly,
+    /// Write in the workspace and in the directories for temporary files
+    WorkspaceWrite,
+    /// Something else confines commands already
+    ExternalSandbox,
+    /// No sandbox at all
+    DangerFullAccess,
+}
+
+/// What `sandgate policy explain` is to do.
+#[derive(Debug)]
+pub(crate) struct ExplainArguments {
+    argv: Vec<String>,
+    approval: AskForApproval,
+    sandbox: SandboxPolicy,
+    permissions: SandboxPermissions,
+    pretend_there_is_no_sandbox: bool,
+    directory: PathBuf,
+    /// Nothing: those in effect.
+    rules: Vec<PathBuf>,
+    json: bool,
+}
+
+pub(super) fn understand(cli: CliExplain) -> Result<ExplainArguments, clap::Error> {
+    let network_access = NetworkAccess::Restricted;
+    Ok(ExplainArguments {
+        argv: command("policy explain", cli.command)?,
+        approval: match cli.approval.unwrap_or(Approval::OnRequest) {
+            Approval::Untrusted => AskForApproval::UnlessTrusted,
+            Approval::OnFailure => AskForApproval::OnFailure,
+            Approval::OnRequest => AskForApproval::OnRequest,
+            Approval::Never => AskForApproval::Never,
+        },
+        sandbox: match cli.sandbox.unwrap_or(Mode::WorkspaceWrite) {
+            Mode::ReadOnly => SandboxPolicy::ReadOnly,
+            Mode::WorkspaceWrite => SandboxPolicy::workspace_write(),
+            Mode::ExternalSandbox => SandboxPolicy::ExternalSandbox { network_access },
+            Mode::DangerFullAccess => SandboxPolicy::DangerFullAccess,
+        },
+        permissions: match cli.escalated {
+            true => SandboxPermissions::RequireEscalated,
+            false => SandboxPermissions::UseDefault,
+        },
+        pretend_there_is_no_sandbox: cli.no_sandbox_available,
+        directory: cli.cd.unwrap_or_else(|| PathBuf::from(".")),
+        rules: cli.rules,
+        json: cli.json,
+    })
+}
+
+pub(super) fn explain(arguments: &ExplainArguments) -> u8 {
+    let rules = match arguments.rules.as_slice() {
+        [] => rules_in_effect(),
+        files => match rules_of(files) {
+            Ok(rules) => rules,
+            Err(code) => return code,
+        },
+    };
+    let around = match surroundings(&arguments.directory) {
+        Ok(around) => around,
+        Err(error) => {
+            let advice = notes::advice(error.kind());
+            let _ = io::stderr().write_all(&notes::error(&error.to_string(), advice));
+            return exit::of_failure(error.kind());
+        }
+    };
+    let judgement = judge(&arguments.argv, &around, &rules);
+    let proposal = propose(&judgement, None);
+    let terms = terms(arguments);
+    let explanation =
+        sandgate_runtime::policy::explain(&arguments.argv, &judgement, &terms, proposal);
+    match arguments.json {
+        true => say_json(&explanation),
+        false => say(&tree(&explanation).render()),
+    }
+}
+
+fn terms(arguments: &ExplainArguments) -> Terms<'_> {
+    let missing =
+        arguments.pretend_there_is_no_sandbox || enforcement().sandbox == SandboxType::None;
+    Terms {
+        approval: arguments.approval,
+        sandbox: &arguments.sandbox,
+        permissions: arguments.permissions,
+        availability: match missing {
+            true => SandboxAvailability::Unavailable,
+            false => SandboxAvailability::Available,
+        },
+    }
+}
+
+/// All of it, for a person.
+fn tree(explanation: &Explanation) -> Tree {
+    let words: Vec<String> = explanation.argv.iter().map(|text| word(text)).collect();
+    let mut tree = Tree::new(painted(STRONG, words.join(" ")));
+    tree.push(reading(explanation));
+    tree.push(format!("class: {}", classed(explanation.class, explanation.reason.as_deref())));
+    tree.push(match &explanation.ruling {
+        None => Tree::new("rules: none decides"),
+        Some(ruling) => {
+            let leaves = if ruling.sandbox == "bypass" { ", without the sandbox" } else { "" };
+            let line = format!("rules: {}{leaves}", ruling.decision);
+            Tree::new(line).with(ruling.rules.iter().map(cited))
+        }
+    });
+    tree.push(session(&explanation.terms));
+    tree.push(verdict(&explanation.requirement));
+    tree
+}
+
+/// Who reads it, and what that reader finds in it.
+fn reading(explanation: &Explanation) -> Tree {
+    let count = match explanation.commands.len() {
+        1 => "1 command".to_owned(),
+        count => format!("{count} commands"),
+    };
+    let line = match (explanation.reader, &explanation.opaque) {
+        (reader, Some(why)) => {
+            let unclear = painted(OPEN, "not understood");
+            let found = if explanation.commands.is_empty() { "" } else { "; made out of it:" };
+            format!("read by {reader}, {unclear}: {}{found}", line(why))
+        }
+        ("kernel", None) => {
+            // The whole is its one command, and is shown above and below.
+            return Tree::new("a program and its arguments, read by no shell");
+        }
+        (shell, None) => format!("read by {shell}: {count}"),
+    };
+    Tree::new(line).with(explanation.commands.iter().map(part))
+}
+
+fn part(command: &ExplainedCommand) -> Tree {
+    let mut words = Vec::new();
+    if !command.connective.is_empty() {
+        words.push(command.connective.to_owned());
+    }
+    for assignment in &command.assignments {
+        words.push(format!("{}={}", line(&assignment.name), as_typed(&assignment.value)));
+    }
+    words.extend(command.words.iter().map(as_typed));
+    for redirection in &command.redirections {
+        let descriptor = redirection.descriptor.map(|number| number.to_string());
+        let target = as_typed(&redirection.target);
+        let gap = if redirection.operator.ends_with('&') { "" } else { " " };
+        let descriptor = descriptor.unwrap_or_default();
+        words.push(format!("{descriptor}{}{gap}{target}", redirection.operator));
+    }
+    let mut tree = Tree::new(words.join(" "));
+    tree.push(classed(command.class, command.reason.as_deref()));
+    for redirection in command.redirections.iter().filter(|redirection| redirection.writes) {
+        tree.push(format!("writes {}", as_typed(&redirection.target)));
+    }
+    tree.with(command.rules.iter().map(cited))
+}
+
+/// A word as it would be typed. What is not literal must not be quoted.
+fn as_typed(shown: &ExplainedWord) -> String {
+    match shown.shape {
+        "literal" => word(&shown.text),
+        _ => written(&shown.text),
+    }
+}
+
+fn classed(class: ClassName, reason: Option<&str>) -> String {
+    let (style, name): (Style, &str) = match class {
+        ClassName::Safe => (GOOD, "safe"),
+        ClassName::Unknown => (OPEN, "unknown"),
+        ClassName::Dangerous => (BAD, "dangerous"),
+    };
+    match reason {
+        None => painted(style, name),
+        Some(reason) => format!("{}: {}", painted(style, name), line(reason)),
+    }
+}
+
+fn session(terms: &ExplainedTerms) -> Tree {
+    let approval = match terms.approval_policy {
+        AskForApproval::UnlessTrusted => "untrusted",
+        AskForApproval::OnFailure => "on-failure",
+        AskForApproval::OnRequest => "on-request",
+        AskForApproval::Never => "never",
+    };
+    let mut session = Tree::new("session");
+    session.push(format!("approval policy: {approval}"));
+    let confines = matches!(terms.sandbox_mode, "read-only" | "workspace-write");
+    let missing =
+        if confines && !terms.sandbox_available { ", and no sandbox available" } else { "" };
+    session.push(format!("sandbox mode: {}{missing}", terms.sandbox_mode));
+    if terms.sandbox_permissions == SandboxPermissions::RequireEscalated {
+        session.push("the call asks to leave the sandbox".to_owned());
+    }
+    session
+}
+
+/// What must happen.
+fn verdict(requirement: &ExplainedRequirement) -> Tree {
+    match requirement {
+        ExplainedRequirement::Skip { bypass_sandbox, sandbox } => {
+            Tree::new(format!("{}, nobody is asked", painted(GOOD, "runs")))
+                .with([confined_by(*bypass_sandbox, sandbox)])
+        }
+        ExplainedRequirement::NeedsApproval { reason, bypass_sandbox, sandbox, proposed_rule } => {
+            let line = format!("{}: {}", painted(OPEN, "a person is asked"), line(reason));
+            let mut tree = Tree::new(line);
+            tree.push(format!("after a yes: {}", confined_by(*bypass_sandbox, sandbox)));
+            if let Some(rule) = proposed_rule {
+                let words: Vec<String> = rule.prefix.iter().map(|text| word(text)).collect();
+                let leaves = if rule.sandbox == "bypass" { " without the sandbox" } else { "" };
+                tree.push(format!("proposed rule: allow{leaves} {} …", words.join(" ")));
+            }
+            tree
+        }
+        ExplainedRequirement::Forbidden { reason } => Tree::new(painted(BAD, "refused"))
+            .with([format!("the model is told: {}", line(reason))]),
+    }
+}
+
+fn confined_by(bypassed: bool, sandbox: &str) -> String {
+    match (bypassed, sandbox) {
+        (true, _) => "without the sandbox, with all your rights".to_owned(),
+        (false, "none") => "without a sandbox, because the mode asks for none".to_owned(),
+        (false, "external-sandbox") => "in the sandbox that is around us already".to_owned(),
+        (false, mode) => format!("in the sandbox, {mode}"),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,30 @@
+//! Judging for a front end, which may look at a decision but has no part in it.
+
+use crate::RuntimeError;
+use crate::resolve;
+use std::path::{Path, PathBuf};
+
+pub use sandgate_policy::explain::{
+    ClassName, ExplainedAssignment, ExplainedCommand, ExplainedPattern, ExplainedProposal,
+    ExplainedRedirection, ExplainedRequirement, ExplainedRule, ExplainedRuling, ExplainedTerms,
+    ExplainedWord, Explanation, class_of, explain,
+};
+pub use sandgate_policy::rules::{Decision, Rule, Rules, propose};
+pub use sandgate_policy::{
+    Class, Judgement, Ruling, SandboxAvailability, Surroundings, Terms, judge,
+};
+
+/// Where a command would run that is started in this directory, by this person, in a session that
+/// works there.
+///
+/// # Errors
+/// When there is no such directory.
+pub fn surroundings(directory: &Path) -> Result<Surroundings, RuntimeError> {
+    let cwd = resolve::directory(directory)?;
+    Ok(Surroundings { roots: vec![cwd.clone()], cwd: Some(cwd), home: home() })
+}
+
+/// The person's home directory.
+pub fn home() -> Option<PathBuf> {
+    std::env::home_dir().filter(|home| home.is_absolute())
+}
