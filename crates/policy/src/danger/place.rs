@@ -278,6 +278,10 @@ pub(super) fn is_name(part: &str, name: &str) -> bool {
     if !part.contains(['*', '?', '[']) {
         return part.eq_ignore_ascii_case(name) || ends_as(part, name);
     }
+    // `src/*` names nothing in particular, even if it would match a known name.
+    if part.bytes().filter(|byte| !b"*?[]!^".contains(byte)).count() < 2 {
+        return false;
+    }
     // A pattern does not match a leading dot unless it has one.
     (part.starts_with('.') || !name.starts_with('.')) && matches(part.as_bytes(), name.as_bytes())
 }
