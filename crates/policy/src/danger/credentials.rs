@@ -6,6 +6,7 @@
 use super::place::{Base, Place, is_any, is_name};
 use super::scene::{Scene, shown};
 use crate::command::{RedirectionKind, Shape, Word};
+use crate::wrapper::code::INTERPRETERS;
 
 /// What lies in a home: the path, and what it is.
 #[rustfmt::skip]
@@ -162,21 +163,6 @@ const ONLY_NAMES: &[&str] = &[
 const SEARCHING: &[&str] =
     &["grep", "egrep", "fgrep", "zgrep", "rg", "ag", "ack", "sed", "awk", "gawk", "jq", "yq"];
 
-/// Programs that take code in an argument.
-const CODE: &[&str] = &[
-    "python",
-    "python3",
-    "python2",
-    "perl",
-    "ruby",
-    "node",
-    "php",
-    "osascript",
-    "deno",
-    "bun",
-    "lua",
-];
-
 pub(super) fn check(scene: &Scene<'_>) -> Option<String> {
     for redirection in &scene.command.redirections {
         let reads = matches!(redirection.kind, RedirectionKind::Read | RedirectionKind::ReadWrite);
@@ -188,7 +174,7 @@ pub(super) fn check(scene: &Scene<'_>) -> Option<String> {
         return None;
     }
     let words = scene.rest();
-    let code = CODE.contains(&scene.name);
+    let code = INTERPRETERS.contains(&scene.name);
     let skipped = text_to_find(scene);
     for (index, word) in words.iter().enumerate() {
         if Some(index) == skipped || is_key_to_use(scene, index) {
@@ -235,7 +221,7 @@ fn secret(scene: &Scene<'_>, word: &Word) -> Option<String> {
     let text = word.text.as_str();
     let attached =
         text.strip_prefix('-').and_then(|rest| rest.find(['/', '~']).map(|at| &rest[at..]));
-    let pieces = text.split(['=', '@', ':', ',']).skip(1);
+    let pieces = text.split(['=', '@', ':', ',']);
     std::iter::once(text).chain(pieces).chain(attached).find_map(|piece| named(scene, word, piece))
 }
 
@@ -275,7 +261,7 @@ fn named(scene: &Scene<'_>, word: &Word, piece: &str) -> Option<String> {
     if piece.contains('\n') || (blank && !piece.starts_with(['/', '~', '$'])) {
         return None;
     }
-    let place = Place::of(piece, word.shape, scene.here, scene.around);
+    let place = Place::of(piece, word.shape, scene.here.place(), scene.around);
     let what = what_is(scene, &place)?;
     let piece = Word { text: piece.to_owned(), shape: word.shape };
     Some(format!("reads {}, {what}", shown(&piece, &place)))

@@ -7,7 +7,7 @@
 use super::place::{Base, Place, is_any};
 use super::scene::{Scene, shown};
 use super::startup;
-use crate::command::Word;
+use crate::command::{Shape, Word};
 use crate::wrapper::arguments::{Argument, arguments};
 
 /// What may be deleted in `.git`: what an interrupted git leaves behind.
@@ -35,6 +35,9 @@ pub(super) enum Reach {
 
 /// What deleting a place would mean.
 pub(super) fn deleting(scene: &Scene<'_>, word: &Word, reach: Reach) -> Option<String> {
+    if let Some(each) = alternatives(word) {
+        return each.iter().find_map(|word| deleting(scene, word, reach));
+    }
     let place = scene.place(word);
     let everything = place.parts.len();
     let place = place.without_everything();
@@ -64,6 +67,22 @@ pub(super) fn deleting(scene: &Scene<'_>, word: &Word, reach: Reach) -> Option<S
         ", outside the workspace"
     };
     Some(format!("deletes {target}{why}"))
+}
+
+/// `{a,b}/c`: each of the names that a shell makes of it.
+fn alternatives(word: &Word) -> Option<Vec<Word>> {
+    if word.shape != Shape::Dynamic {
+        return None;
+    }
+    let (before, rest) = word.text.split_once('{').filter(|(before, _)| !before.ends_with('$'))?;
+    let (inside, after) = rest.split_once('}')?;
+    if !inside.contains(',') {
+        return None;
+    }
+    let shape = if after.contains(['$', '`', '{']) { Shape::Dynamic } else { Shape::Pattern };
+    let shape = if before.contains(['$', '`']) { Shape::Dynamic } else { shape };
+    let put = |name: &str| Word { text: format!("{before}{name}{after}"), shape };
+    Some(inside.split(',').map(put).collect())
 }
 
 fn is_git(place: &Place) -> bool {

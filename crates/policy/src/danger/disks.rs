@@ -58,7 +58,7 @@ pub(super) fn is_device(place: &Place) -> bool {
 pub(super) fn check(scene: &Scene<'_>) -> Option<String> {
     match scene.name {
         "dd" => copied(scene),
-        "tar" | "bsdtar" => unpacked(scene),
+        "tar" | "bsdtar" | "unzip" => unpacked(scene),
         "chmod" => mode(scene).or_else(|| widely(scene, "changes the mode of")),
         "chown" | "chgrp" => widely(scene, "changes the owner of"),
         "chattr" => widely(scene, "changes the attributes of"),
@@ -86,7 +86,9 @@ fn copied(scene: &Scene<'_>) -> Option<String> {
 /// Unpacking over the system or a home.
 fn unpacked(scene: &Scene<'_>) -> Option<String> {
     let first = scene.rest().first()?.text.trim_start_matches('-');
-    let extracts = first.contains('x') && !first.starts_with("ex") || scene.has_word("--extract");
+    let extracts = scene.name == "unzip"
+        || first.contains('x') && !first.starts_with("ex")
+        || scene.has_word("--extract");
     if !extracts {
         return None;
     }
@@ -94,6 +96,7 @@ fn unpacked(scene: &Scene<'_>) -> Option<String> {
     while let Some(word) = words.next() {
         let directory = match word.text.as_str() {
             "-C" | "--directory" => words.next().cloned(),
+            "-d" if scene.name == "unzip" => words.next().cloned(),
             text => text
                 .strip_prefix("--directory=")
                 .or_else(|| text.strip_prefix("-C"))

@@ -84,7 +84,9 @@ impl Downloads {
         let reason = piped(list, index)
             .or_else(|| substituted(command, &self.variables))
             .or_else(|| self.run_from_file(command));
-        self.remember(command);
+        if index + 1 < list.len() {
+            self.remember(command);
+        }
         reason
     }
 
@@ -287,8 +289,11 @@ fn piped(list: &[SimpleCommand], index: usize) -> Option<String> {
     if !is_pipe(&list[index]) {
         return None;
     }
-    let runner = runs_its_input(&list[index], DEPTH)?;
     let mut at = index;
+    if let Some(target) = fetches(&list[index], DEPTH) {
+        return given_away(list, index, &target);
+    }
+    let runner = runs_its_input(&list[index], DEPTH)?;
     while at > 0 && is_pipe(&list[at]) {
         at -= 1;
         if let Some(source) = fetches(&list[at], DEPTH) {
@@ -299,6 +304,21 @@ fn piped(list: &[SimpleCommand], index: usize) -> Option<String> {
         }
     }
     None
+}
+
+/// A shell, or all variables, handed to a machine by a pipe.
+fn given_away(list: &[SimpleCommand], index: usize, target: &str) -> Option<String> {
+    let before = &list[index.checked_sub(1)?];
+    let alone = before.words.len() == 1;
+    match name_of(before)? {
+        "env" | "printenv" | "export" | "set" if alone => {
+            Some(format!("sends every variable, keys among them, to {target}"))
+        }
+        name if shell_of(name).is_some() && runs_its_input(before, 0).is_some() => {
+            Some(format!("lets whoever is at {target} run commands here, in {name}"))
+        }
+        _ => None,
+    }
 }
 
 fn decodes(command: &SimpleCommand) -> Option<&str> {
@@ -312,13 +332,16 @@ fn decodes(command: &SimpleCommand) -> Option<&str> {
 /// `sh -c "$(curl …)"`, `bash <(curl …)`, `eval "$X"` after `X=$(curl …)`, `iex (iwr …)`.
 fn substituted(command: &SimpleCommand, variables: &[(String, String)]) -> Option<String> {
     let name = name_of(command).unwrap_or("");
-    let lower = name.to_ascii_lowercase();
-    let runs = runs_files(name)
-        || matches!(name, "eval" | "exec" | "env" | "sudo" | "xargs" | "command")
-        || INTERPRETERS.contains(&lower.as_str());
+    let powershell = ["iex", "invoke-expression"].iter().any(|n| name.eq_ignore_ascii_case(n));
+    let known = |word: &Word| word.shape == Shape::Literal;
+    if !powershell && command.redirections.is_empty() && command.words.iter().all(known) {
+        return None;
+    }
+    let runs = powershell
+        || runs_files(name)
+        || matches!(name, "eval" | "exec" | "env" | "sudo" | "xargs" | "command");
     let itself = command.words.first().filter(|word| word.shape == Shape::Dynamic);
     let words = if runs { command.words.get(1..).unwrap_or_default() } else { &[] };
-    let powershell = matches!(lower.as_str(), "iex" | "invoke-expression");
     let fed = command.redirections.iter().filter(|redirection| {
         runs && matches!(redirection.kind, RedirectionKind::Read | RedirectionKind::HereString)
     });

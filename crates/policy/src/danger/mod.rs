@@ -21,9 +21,10 @@ mod windows;
 use crate::command::{Connective, Shape, SimpleCommand};
 use crate::script::Reading;
 use crate::surroundings::Surroundings;
+use crate::wrapper::code::INTERPRETERS;
 use crate::wrapper::{self, DEPTH, TOTAL, base_name};
 use downloads::Downloads;
-use place::Place;
+use place::{Here, Place};
 use scene::Scene;
 
 /// A danger that was found.
@@ -39,7 +40,7 @@ pub struct Danger {
 /// The first danger in a reading.
 pub fn find(reading: &Reading, around: &Surroundings) -> Option<Danger> {
     let mut search = Search { around, left: TOTAL };
-    let (command, reason) = search.list(&reading.commands, &Place::here(around), DEPTH)?;
+    let (command, reason) = search.list(&reading.commands, &Here::start(around), DEPTH)?;
     Some(Danger { reason: scene::harmless(&reason), command })
 }
 
@@ -54,10 +55,10 @@ impl Search<'_> {
     fn list(
         &mut self,
         commands: &[SimpleCommand],
-        start: &Place,
+        start: &Here<'_>,
         depth: usize,
     ) -> Option<(usize, String)> {
-        let mut moved: Option<Place> = None;
+        let mut moved: Option<Here<'_>> = None;
         let mut downloads = Downloads::default();
         for (index, command) in commands.iter().enumerate() {
             let here = moved.as_ref().unwrap_or(start);
@@ -69,7 +70,7 @@ impl Search<'_> {
                 return Some((index, reason));
             }
             if let Some(place) = moves(command, here, self.around) {
-                moved = Some(place);
+                moved = Some(Here::at(place, self.around));
             }
         }
         system::fork_bomb(commands)
@@ -80,7 +81,7 @@ impl Search<'_> {
         &mut self,
         commands: &[SimpleCommand],
         index: usize,
-        here: &Place,
+        here: &Here<'_>,
         depth: usize,
     ) -> Option<String> {
         let mut inner = wrapper::inner(&commands[index]);
@@ -103,7 +104,7 @@ impl Search<'_> {
 }
 
 /// What one command would do itself.
-fn look(command: &SimpleCommand, here: &Place, around: &Surroundings) -> Option<String> {
+fn look(command: &SimpleCommand, here: &Here<'_>, around: &Surroundings) -> Option<String> {
     let name = match command.words.first() {
         Some(first) if first.shape != Shape::Dynamic => base_name(&first.text),
         _ => "",
@@ -113,13 +114,13 @@ fn look(command: &SimpleCommand, here: &Place, around: &Surroundings) -> Option<
         "rm" | "grm" | "srm" | "shred" | "wipe" | "rimraf" | "find" | "gfind" | "truncate"
         | "mv" | "rsync" => deletes::check(&scene),
         "git" => git::check(&scene),
-        "dd" | "chmod" | "chown" | "chgrp" | "chattr" | "setfacl" | "setcap" | "tar" | "bsdtar" => {
-            disks::check(&scene)
-        }
+        "dd" | "chmod" | "chown" | "chgrp" | "chattr" | "setfacl" | "setcap" | "tar" | "bsdtar"
+        | "unzip" => disks::check(&scene),
         "kill" | "pkill" | "killall" | "init" | "telinit" | "crontab" | "history" | "unset"
         | "systemctl" | "export" | "declare" | "typeset" => system::check(&scene),
         "nc" | "ncat" | "netcat" | "socat" | "docker" | "podman" | "psql" | "mysql" | "sqlite3"
         | "mariadb" | "mongo" | "mongosh" => remote::check(&scene),
+        _ if INTERPRETERS.contains(&name) => remote::code(&scene),
         _ => None,
     };
     own.or_else(|| forms::check(&scene))
@@ -130,15 +131,15 @@ fn look(command: &SimpleCommand, here: &Place, around: &Surroundings) -> Option<
 }
 
 /// Where a command leaves the shell, if it moves it.
-fn moves(command: &SimpleCommand, here: &Place, around: &Surroundings) -> Option<Place> {
+fn moves(command: &SimpleCommand, here: &Here<'_>, around: &Surroundings) -> Option<Place> {
     let name = command.program()?;
     if !matches!(name, "cd" | "pushd" | "chdir" | "Set-Location" | "sl") {
         return None;
     }
     let target = command.words.iter().skip(1).find(|word| !word.text.starts_with('-'));
     Some(match target {
-        Some(word) => Place::of_word(word, here, around),
-        None => Place::of("~", Shape::Home, here, around),
+        Some(word) => Place::of_word(word, here.place(), around),
+        None => Place::of("~", Shape::Home, here.place(), around),
     })
 }
 

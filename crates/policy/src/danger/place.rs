@@ -6,6 +6,7 @@
 
 use crate::command::{Shape, Word};
 use crate::surroundings::Surroundings;
+use std::cell::OnceCell;
 use std::path::{Component, Path};
 
 /// Where a path begins.
@@ -79,6 +80,28 @@ const SYSTEM: &[&str] = &[
     "snap",
 ];
 
+/// Where a command runs, worked out only when somebody asks: most commands never need it.
+pub(super) struct Here<'a> {
+    around: &'a Surroundings,
+    place: OnceCell<Place>,
+}
+
+impl<'a> Here<'a> {
+    /// The working directory that a script starts in.
+    pub(super) fn start(around: &'a Surroundings) -> Self {
+        Self { around, place: OnceCell::new() }
+    }
+
+    /// Where a script has moved to.
+    pub(super) fn at(place: Place, around: &'a Surroundings) -> Self {
+        Self { around, place: OnceCell::from(place) }
+    }
+
+    pub(super) fn place(&self) -> &Place {
+        self.place.get_or_init(|| Place::here(self.around))
+    }
+}
+
 impl Place {
     /// Where a text leads from a directory.
     pub(super) fn of(text: &str, shape: Shape, here: &Place, around: &Surroundings) -> Self {
@@ -119,7 +142,7 @@ impl Place {
     }
 
     /// The working directory.
-    pub(super) fn here(around: &Surroundings) -> Self {
+    fn here(around: &Surroundings) -> Self {
         match &around.cwd {
             Some(cwd) => Self { base: Base::Root, parts: parts_of(cwd), open: false },
             None => Self { base: Base::Here, parts: Vec::new(), open: false },
@@ -254,6 +277,10 @@ fn is_everything(part: &str) -> bool {
 pub(super) fn is_name(part: &str, name: &str) -> bool {
     if !part.contains(['*', '?', '[']) {
         return part.eq_ignore_ascii_case(name) || ends_as(part, name);
+    }
+    // `src/*` names nothing in particular, even if it would match a known name.
+    if part.bytes().filter(|byte| !b"*?[]!^".contains(byte)).count() < 2 {
+        return false;
     }
     // A pattern does not match a leading dot unless it has one.
     (part.starts_with('.') || !name.starts_with('.')) && matches(part.as_bytes(), name.as_bytes())

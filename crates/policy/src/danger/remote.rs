@@ -110,6 +110,19 @@ pub(super) fn check(scene: &Scene<'_>) -> Option<String> {
     }
 }
 
+/// Code that hands a shell to whoever is at the other end of a connection.
+pub(super) fn code(scene: &Scene<'_>) -> Option<String> {
+    const CONNECTING: &[&str] = &["socket", "fsockopen", "TCPSocket", "net.connect", "/inet/tcp"];
+    const SHELL: &[&str] = &["/bin/sh", "/bin/bash", "/bin/zsh", "cmd.exe", "pty.spawn"];
+    let has = |text: &str, marks: &[&str]| marks.iter().any(|mark| text.contains(mark));
+    let hands = |word: &Word| has(&word.text, SHELL) && has(&word.text, CONNECTING);
+    scene
+        .rest()
+        .iter()
+        .any(hands)
+        .then(|| format!("lets whoever is at the other end run commands here: {}", scene.line()))
+}
+
 /// A listener or caller that hands a shell to the other end.
 fn way_in(scene: &Scene<'_>) -> Option<String> {
     let runs = match scene.name {

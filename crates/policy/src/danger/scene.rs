@@ -1,6 +1,6 @@
 //! One command as the subjects look at it: with its name, and with where it would run.
 
-use super::place::Place;
+use super::place::{Here, Place};
 use crate::command::{Shape, SimpleCommand, Word};
 use crate::surroundings::Surroundings;
 use crate::wrapper::arguments::{Argument, arguments};
@@ -12,13 +12,13 @@ pub(super) struct Scene<'a> {
     pub(super) command: &'a SimpleCommand,
     /// The program's name without its directory; nothing where it is not known.
     pub(super) name: &'a str,
-    pub(super) here: &'a Place,
+    pub(super) here: &'a Here<'a>,
     pub(super) around: &'a Surroundings,
 }
 
 impl<'a> Scene<'a> {
     pub(super) fn place(&self, word: &Word) -> Place {
-        Place::of_word(word, self.here, self.around)
+        Place::of_word(word, self.here.place(), self.around)
     }
 
     /// The words after the program's name.
@@ -69,7 +69,11 @@ pub(super) fn shown(word: &Word, place: &Place) -> String {
         || text.starts_with(['/', '~'])
         || text.get(1..2) == Some(":")
         || place.base != super::place::Base::Root;
-    if told { shortened(text) } else { format!("/{}", shortened(&place.parts.join("/"))) }
+    if told {
+        shortened(&text.replace('"', ""))
+    } else {
+        format!("/{}", shortened(&place.parts.join("/")))
+    }
 }
 
 fn shortened(text: &str) -> String {

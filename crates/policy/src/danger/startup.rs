@@ -242,11 +242,16 @@ fn copied(scene: &Scene<'_>) -> Option<String> {
     if let Some(reason) = writing(scene, &target) {
         return Some(reason);
     }
+    let place = scene.place(&target);
+    if place.is_root_directory() {
+        return Some(format!("puts files into {}, the top of the system", target.text));
+    }
     // Into a directory, each keeps its name.
     operands.iter().find_map(|source| {
         let name = source.text.trim_end_matches('/').rsplit('/').next()?;
         if name.is_empty() || is_any(name, &[".", ".."]) {
-            return None;
+            let home = place.in_home(scene.around).is_some_and(<[String]>::is_empty);
+            return home.then(|| format!("puts all of {} into {}", source.text, target.text));
         }
         let text = format!("{}/{name}", target.text.trim_end_matches('/'));
         writing(scene, &Word { text, shape: target.shape })

@@ -4,6 +4,7 @@
 //! command safe, so it may see more than a wrapper would run, and must not see less.
 
 pub(crate) mod arguments;
+pub(crate) mod code;
 mod finding;
 mod scripts;
 mod table;
