@@ -1,0 +1,141 @@
+//! Rules on real scripts: read, classed and ruled on from the text to the end.
+
+use sandgate_policy::rules::{Decision, Problem, RuleSandbox, Rules, propose};
+use sandgate_policy::{Class, Judgement, Surroundings, judge};
+
+const RULES: &str = r#"
+[[rule]]
+prefix = ["cargo", ["test", "build"]]
+decision = "allow"
+match = ["cargo test 2>&1 | tail -n 5", "NO_COLOR=1 cargo build"]
+not_match = ["cargo publish", "PATH=. cargo test", "cargo test $(x)"]
+
+[[rule]]
+prefix = ["git", "fetch"]
+decision = "allow"
+sandbox = "bypass"
+
+[[rule]]
+prefix = ["git", "push"]
+decision = "forbid"
+match = ["cd x && sudo git push", "echo $(git push)"]
+not_match = ["git pull"]
+"#;
+
+fn around() -> Surroundings {
+    Surroundings {
+        cwd: Some("/ws".into()),
+        roots: vec!["/ws".into()],
+        home: Some("/home/me".into()),
+    }
+}
+
+fn judged(script: &str, rules: &Rules) -> Judgement {
+    let argv = ["bash", "-lc", script].map(str::to_owned);
+    judge(&argv, &around(), rules)
+}
+
+fn decided(script: &str) -> Option<(Decision, RuleSandbox)> {
+    let rules = Rules::parse(RULES, "rules").unwrap().into_iter().collect();
+    judged(script, &rules).ruling.map(|ruling| (ruling.decision, ruling.sandbox))
+}
+
+/// spec RULES.39: Rules are applied to the commands of a script as the shell would read it.
+#[test]
+fn scripts_are_ruled_on_part_by_part() {
+    let kept = Some((Decision::Allow, RuleSandbox::Keep));
+    let out = Some((Decision::Allow, RuleSandbox::Bypass));
+    let forbidden = Some((Decision::Forbid, RuleSandbox::Keep));
+    for (script, expected) in [
+        ("cargo test", kept),
+        ("cargo 'test' --quiet 2>&1", kept),
+        ("cargo test 2>/dev/null | tail -n 20", kept),
+        ("cargo build && cargo test > out.txt", kept),
+        ("cd sub && cargo test", kept),
+        ("NO_COLOR=1 cargo test", kept),
+        ("echo start > log.txt; cargo test >> log.txt", kept),
+        ("git fetch", out),
+        ("git fetch --all 2>/dev/null && ls", out),
+        ("git fetch > log.txt", kept),
+        ("git fetch && cargo test", kept),
+        ("PATH=. cargo test", None),
+        ("cargo test > /etc/x", None),
+        ("cargo test >> ~/.bashrc", None),
+        ("cd /etc && cargo test > x", None),
+        ("cargo test $(git fetch)", None),
+        ("cargo test && make", None),
+        ("cargo test | sh", None),
+        ("ls | head", None),
+        ("git push", forbidden),
+        ("cargo test && git push --force", forbidden),
+        ("sudo env A=b git -C x push", forbidden),
+        ("bash -c 'git push'", forbidden),
+        ("echo $(git push)", forbidden),
+        ("if true; then git push; fi", forbidden),
+    ] {
+        assert_eq!(decided(script), expected, "{script}");
+    }
+}
+
+/// spec RULES.7: An example can be a script, which must be understood to the last letter for a rule
+/// that allows.
+#[test]
+fn an_example_can_be_a_script() {
+    let with = |example: &str| {
+        let rule = "[[rule]]\nprefix = [\"cargo\", \"test\"]\ndecision = \"allow\"\n";
+        Rules::parse(&format!("{rule}match = [{example:?}]\n"), "f")
+    };
+    with("ls && cargo test | tail").unwrap();
+    let error = with("cargo build").unwrap_err();
+    assert_eq!(error.problem, Problem::ExampleNotMatched { reason: None });
+    let error = with("cargo test $(x)").unwrap_err();
+    assert!(matches!(error.problem, Problem::ExampleNotMatched { reason: Some(_) }), "{error}");
+}
+
+/// spec RULES.47: One rule is proposed for all parts of a script that need it; where they need
+/// different ones, or the script was not understood, writes elsewhere or is dangerous, none is.
+#[test]
+fn a_script_gets_one_rule_or_none() {
+    let proposed = |script: &str| {
+        let judged = judged(script, &Rules::default());
+        propose(&judged, None).map(|rule| rule.prefix().join(" "))
+    };
+    for (script, expected) in [
+        ("cargo test -p a && cargo test -p b", Some("cargo test")),
+        ("cd sub && npm run build 2>&1 | tail -n 3", Some("npm run build")),
+        ("cargo test > out.txt", Some("cargo test")),
+        ("make test *.c", Some("make test")),
+        ("cargo test && make all", None),
+        ("cargo test $(x)", None),
+        ("cargo test > /etc/x", None),
+        ("X=1 cargo test", None),
+        ("git push --force", None),
+        ("ls", None),
+        ("echo hi > out.txt", None),
+    ] {
+        assert_eq!(proposed(script).as_deref(), expected, "{script}");
+    }
+}
+
+/// spec RULES.48: A rule that was proposed for a harmless form of a command does not cover a
+/// dangerous one.
+#[test]
+fn a_proposed_rule_covers_no_danger() {
+    let push = propose(&judged("git push origin main", &Rules::default()), None).unwrap();
+    let rules = Rules::from_iter([push.as_rule(Default::default())]);
+    assert!(judged("git push origin dev", &rules).ruling.is_some());
+    for script in ["git push --force", "git push origin +main", "git push origin :main"] {
+        let judged = judged(script, &rules);
+        assert!(matches!(judged.class, Class::Dangerous(_)), "{script}");
+        assert_eq!(judged.ruling, None, "{script}");
+    }
+}
+
+/// spec RULES.49: Why a command is not known to be safe names the part that is not.
+#[test]
+fn the_reason_names_the_part() {
+    let Class::Unknown { reason } = judged("ls && make all", &Rules::default()).class else {
+        panic!("make is neither safe nor dangerous");
+    };
+    assert!(reason.starts_with("`make all`: "), "{reason}");
+}
