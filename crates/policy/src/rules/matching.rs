@@ -8,12 +8,9 @@ use super::inert::is_inert;
 use super::leading;
 use super::{Decision, PatternWord, Rule};
 use crate::command::{Shape, SimpleCommand, Word};
+use crate::program::is_system_program;
 use std::borrow::Cow;
 use std::collections::HashMap;
-
-/// Where the system keeps its programs: `/usr/bin/git` is what a rule means by `git`. The agent
-/// cannot write there, so nothing else can stand under such a name.
-const SYSTEM_DIRECTORIES: &[&str] = &["/bin", "/sbin", "/usr/bin", "/usr/sbin"];
 
 /// What Windows leaves out of a program's name when it is called.
 const EXTENSIONS: &[&str] = &[".exe", ".cmd", ".bat", ".com"];
@@ -79,10 +76,11 @@ fn program_meets(wanted: &str, word: &Word, strict: bool) -> bool {
     }
 }
 
-/// The bare name of a program that is called by its path in a directory of the system.
+/// The bare name of a program that is called by its path in a directory of the system: `/usr/bin/git`
+/// is what a rule means by `git`. The agent cannot write there, so nothing else can stand under such a
+/// name.
 pub(super) fn in_system(program: &str) -> Option<&str> {
-    let (directory, name) = program.rsplit_once('/')?;
-    (SYSTEM_DIRECTORIES.contains(&directory) && !name.is_empty()).then_some(name)
+    is_system_program(program).filter(|_| has_directory(program))
 }
 
 /// Whether a program is called by a path.
