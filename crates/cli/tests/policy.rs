@@ -168,7 +168,6 @@ fn nonsense_is_answered_and_stops_nothing() {
         "[]",
         "{}",
         r#"{"argv":"ls"}"#,
-        r#"{"argv":[]}"#,
         r#"{"argv":[1]}"#,
         r#"{"argv":["ls"],"cwd":"here"}"#,
         r#"{"argv":["ls"],"roots":["here"]}"#,
@@ -180,6 +179,14 @@ fn nonsense_is_answered_and_stops_nothing() {
         assert!(answers[1]["error"].is_string() && answers[1]["class"].is_null(), "{nonsense}");
         assert!(answers[0]["class"] == "unknown" && answers[0] == answers[2]);
     }
+}
+
+/// spec POLICY.25: A command of no words is not safe, and no error.
+#[test]
+fn nothing_is_not_known_to_be_safe() {
+    let (answers, code) = World::new().classified(r#"{"argv":[]}"#.to_owned());
+    assert_eq!((answers.len(), code), (1, Some(0)));
+    assert_eq!(answers[0]["class"], "unknown");
 }
 
 /// spec POLICY.22: Somebody who writes a line and waits gets the answer.

@@ -188,9 +188,6 @@ fn answer_line(line: &[u8], home: Option<&Path>, answers: &mut Vec<u8>) -> Resul
         return Err("the line is empty".to_owned());
     }
     let question: Question = serde_json::from_slice(line).map_err(|error| error.to_string())?;
-    if question.argv.is_empty() {
-        return Err("argv is empty".to_owned());
-    }
     let around = surroundings(question.cwd, question.roots, home)?;
     let judgement = judge(&question.argv, &around, &Rules::default());
     let (class, reason) = class_of(&judgement.class);

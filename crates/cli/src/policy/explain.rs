@@ -227,12 +227,9 @@ fn part(command: &ExplainedCommand) -> Tree {
         let descriptor = descriptor.unwrap_or_default();
         words.push(format!("{descriptor}{}{gap}{target}", redirection.operator));
     }
-    let mut tree = Tree::new(words.join(" "));
-    tree.push(classed(command.class, command.reason.as_deref()));
-    for redirection in command.redirections.iter().filter(|redirection| redirection.writes) {
-        tree.push(format!("writes {}", as_typed(&redirection.target)));
-    }
-    tree.with(command.rules.iter().map(cited))
+    Tree::new(words.join(" "))
+        .with([classed(command.class, command.reason.as_deref())])
+        .with(command.rules.iter().map(cited))
 }
 
 /// A word as it would be typed. What is not literal must not be quoted.
