@@ -232,8 +232,9 @@ const CONFIG: &[&str] = &[
     "worktree",
 ];
 
-/// `config` as older gits have it: an option says that it reads.
-const CONFIG_READS: Program = named("config").flags("lz").reads().long(&[
+/// `config` as older gits have it: an option says that it reads. Behind the key even `--get` is a
+/// value that is written.
+const CONFIG_READS: Program = named("config").flags("lz").reads().options_first().long(&[
     CONFIG,
     &["default=", "fixed-value", "get", "get-all", "get-regexp", "get-urlmatch", "list"],
 ]);

@@ -99,7 +99,7 @@ fn check_program(name: &str, arguments: &[Word]) -> Result<(), NotSafe> {
         "sed" => sed::check(arguments),
         _ => match listed(program) {
             Some(entry) => options::check(entry, arguments),
-            None if versions::asks_for_version(program, arguments) => Ok(()),
+            None if versions::asks_for_version(name, program, arguments) => Ok(()),
             None => Err(unknown(name)),
         },
     }

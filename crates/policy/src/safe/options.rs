@@ -19,6 +19,7 @@ pub(super) struct Program {
     dashed: &'static str,
     numbers: bool,
     never_bare: bool,
+    options_first: bool,
     letters: Letters,
     operands: Operands,
     harmless: bool,
@@ -73,6 +74,7 @@ pub(super) const fn named(name: &'static str) -> Program {
         dashed: "",
         numbers: false,
         never_bare: false,
+        options_first: false,
         letters: Letters::Grouped,
         operands: Operands::None,
         harmless: false,
@@ -135,6 +137,12 @@ impl Program {
         self
     }
 
+    /// Behind the first operand every word is one.
+    pub(super) const fn options_first(mut self) -> Self {
+        self.options_first = true;
+        self
+    }
+
     /// A value is never attached to its letter: what follows it is more letters.
     pub(super) const fn values_apart(mut self) -> Self {
         self.letters = Letters::ValuesApart;
@@ -166,7 +174,13 @@ impl Program {
     }
 
     fn long_kind(&self, name: &str) -> Option<&'static str> {
-        let kind_in = |spec: &&'static str| spec.strip_prefix(name).filter(|kind| is_kind(kind));
+        // Almost every name is told apart by its first letter, which is much faster to compare.
+        let first = name.as_bytes().first()?;
+        let kind_in = |spec: &&'static str| {
+            let same_letter = spec.as_bytes().first() == Some(first);
+            let kind = if same_letter { spec.strip_prefix(name) } else { None };
+            kind.filter(|kind| is_kind(kind))
+        };
         self.long.iter().find_map(|list| list.iter().find_map(kind_in))
     }
 }
@@ -217,11 +231,12 @@ impl<'a> Walk<'a, '_> {
         while let Some(word) = self.rest.next() {
             let text = word.text.as_str();
             let limited = matches!(self.program.operands, Operands::AtMost(_));
+            let options_first = limited || self.program.options_first;
             if word.shape == Shape::Pattern {
                 self.pattern(word, options_ended)?;
             } else if options_ended || !text.starts_with('-') || text == "-" {
                 self.operand(word)?;
-            } else if limited && self.operands > 0 {
+            } else if options_first && self.operands > 0 {
                 return Err(self.refused(text, "stands behind an operand"));
             } else if text == "--" {
                 options_ended = true;
@@ -287,8 +302,7 @@ impl<'a> Walk<'a, '_> {
             Some((name, value)) => (name, Some(value)),
             None => (long, None),
         };
-        let kind = if name.is_empty() { None } else { self.program.long_kind(name) };
-        match (kind, value) {
+        match (self.program.long_kind(name), value) {
             (Some("=" | "[=]"), Some(_)) | (Some("" | "[=]"), None) => self.option(name, value),
             (Some("="), None) => {
                 let value = self.next_value(text, false)?;

@@ -39,9 +39,10 @@ pub(super) const PROGRAMS: &[Program] = &[
         ABOUT,
         &["context", "group", "groups", "name", "real", "user", "zero"],
     ]),
-    named("locale").flags("ackmvV").reads().long(&[
+    // Not -m, --charmaps: runs gzip.
+    named("locale").flags("ackvV").reads().long(&[
         ABOUT,
-        &["all-locales", "category-name", "charmaps", "keyword-name", "usage", "verbose"],
+        &["all-locales", "category-name", "keyword-name", "usage", "verbose"],
     ]),
     named("logname").long(&[ABOUT]),
     named("lscpu").flags("abBcCehJpxyV").long(&[

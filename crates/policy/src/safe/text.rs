@@ -146,12 +146,12 @@ pub(super) const PROGRAMS: &[Program] = &[
         &["echo", "head-count=", "input-range=", "random-source=", "repeat", "zero-terminated"],
     ]),
     // Not -o, --output: writes. Not --compress-program: runs. Not -T: says where temporary files
-    // are written. Not -S, --batch-size: make it write them for small inputs too.
-    named("sort").flags("bcCdfghiMmnRrsuVz").valued("kt").reads().long(&[
+    // are written. Not -S, --batch-size, -m: make it write them for small inputs too.
+    named("sort").flags("bcCdfghiMnRrsuVz").valued("kt").reads().long(&[
         ABOUT,
         &["check[=]", "debug", "dictionary-order", "field-separator=", "files0-from="],
         &["general-numeric-sort", "human-numeric-sort", "ignore-case", "ignore-leading-blanks"],
-        &["ignore-nonprinting", "key=", "merge", "month-sort", "numeric-sort", "parallel="],
+        &["ignore-nonprinting", "key=", "month-sort", "numeric-sort", "parallel="],
         &["random-sort", "random-source=", "reverse", "sort=", "stable", "unique"],
         &["version-sort", "zero-terminated"],
     ]),

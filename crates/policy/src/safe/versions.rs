@@ -1,37 +1,47 @@
 //! Programs that are safe only when they are asked for their version, and for nothing else.
 //!
-//! Left out are cargo, rustc and go, which first look in the working directory for the toolchain to
-//! use (`rust-toolchain.toml`, `go.mod`) and fetch or run what they find there; npm and its kin, which
-//! are scripts that the first `node` on the path runs.
+//! What a version manager may stand in front of counts only by its path in a directory of the system:
+//! a bare `python3` is often pyenv's script, which reads `.python-version` in the working directory and
+//! runs what that leads to. Left out for the same reason are cargo, rustc and go, which fetch or run
+//! what `rust-toolchain.toml` and `go.mod` name, and npm and its kin, which are scripts for the first
+//! `node` on the path.
 
 use crate::command::Word;
 
-/// The program and the words that ask for its version. Sorted.
-const ASKED: [(&str, &[&str]); 19] = [
-    ("bash", &["--version"]),
-    ("cc", &["--version"]),
-    ("clang", &["--version"]),
-    ("cmake", &["--version"]),
-    ("g++", &["--version"]),
-    ("gcc", &["--version"]),
-    ("ld", &["--version"]),
-    ("make", &["--version", "-v"]),
-    ("ninja", &["--version"]),
-    ("node", &["--version", "-v"]),
-    ("perl", &["--version", "-v"]),
-    ("python", &["--version", "-V"]),
-    ("python3", &["--version", "-V"]),
-    ("ruby", &["--version", "-v"]),
-    ("sqlite3", &["--version", "-version"]),
-    ("ssh", &["-V"]),
-    ("tar", &["--version"]),
-    ("tmux", &["-V"]),
-    ("zsh", &["--version"]),
+/// The program, whether a bare name will do, and the words that ask for its version. Sorted.
+const ASKED: [(&str, Name, &[&str]); 16] = [
+    ("bash", Name::Any, &["--version"]),
+    ("clang", Name::Path, &["--version"]),
+    ("cmake", Name::Path, &["--version"]),
+    ("g++", Name::Any, &["--version"]),
+    ("gcc", Name::Any, &["--version"]),
+    ("ld", Name::Any, &["--version"]),
+    ("make", Name::Any, &["--version", "-v"]),
+    ("node", Name::Path, &["--version", "-v"]),
+    ("perl", Name::Path, &["--version", "-v"]),
+    ("python", Name::Path, &["--version", "-V"]),
+    ("python3", Name::Path, &["--version", "-V"]),
+    ("ruby", Name::Path, &["--version", "-v"]),
+    ("ssh", Name::Any, &["-V"]),
+    ("tar", Name::Any, &["--version"]),
+    ("tmux", Name::Any, &["-V"]),
+    ("zsh", Name::Any, &["--version"]),
 ];
 
-/// Whether a program is asked for its version and for nothing else.
-pub(super) fn asks_for_version(program: &str, arguments: &[Word]) -> bool {
+/// How a program must be named.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Name {
+    /// By its name or its path.
+    Any,
+    /// By its path.
+    Path,
+}
+
+/// Whether a program, named as it was written, is asked for its version and for nothing else.
+pub(super) fn asks_for_version(written: &str, program: &str, arguments: &[Word]) -> bool {
     let [word] = arguments else { return false };
-    let asked = ASKED.binary_search_by(|(name, _)| (*name).cmp(program));
-    asked.is_ok_and(|place| word.as_literal().is_some_and(|text| ASKED[place].1.contains(&text)))
+    let Ok(place) = ASKED.binary_search_by(|(own, ..)| (*own).cmp(program)) else { return false };
+    let (_, name, words) = ASKED[place];
+    let named = name == Name::Any || written.starts_with('/');
+    named && word.as_literal().is_some_and(|text| words.contains(&text))
 }
