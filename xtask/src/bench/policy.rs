@@ -113,7 +113,7 @@ fn judged(
         },
         || timed(|| bare.run()),
     )?;
-    Ok(Row::of_times(what, REFERENCE, &pair))
+    Ok(Row::of_times(what, REFERENCE, &pair).detail("best", pair.ours.least().into()))
 }
 
 /// The program from start to end, with every second line a script; what it costs for a line.
