@@ -31,6 +31,8 @@ pub struct Explanation {
     pub reason: Option<String>,
     /// What the rules say of the whole.
     pub ruling: Option<ExplainedRuling>,
+    /// Why rules that allow some of it do not allow all of it.
+    pub withheld: Option<String>,
     /// What the session and the call say.
     pub terms: ExplainedTerms,
     /// What must happen before it runs.
@@ -211,6 +213,7 @@ pub fn explain(
         class,
         reason,
         ruling: judgement.ruling.as_ref().map(ExplainedRuling::from),
+        withheld: judgement.withheld.as_ref().map(ToString::to_string),
         terms: ExplainedTerms {
             approval_policy: terms.approval,
             sandbox_mode: mode(terms.sandbox),

@@ -178,7 +178,10 @@ fn tree(explanation: &Explanation) -> Tree {
     tree.push(reading(explanation));
     tree.push(format!("class: {}", classed(explanation.class, explanation.reason.as_deref())));
     tree.push(match &explanation.ruling {
-        None => Tree::new("rules: none decides"),
+        None => {
+            let withheld = explanation.withheld.as_ref().map(|why| line(why));
+            Tree::new("rules: none decides").with(withheld)
+        }
         Some(ruling) => {
             let leaves = if ruling.sandbox == "bypass" { ", without the sandbox" } else { "" };
             let line = format!("rules: {}{leaves}", ruling.decision);

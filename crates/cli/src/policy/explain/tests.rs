@@ -85,6 +85,7 @@ fn pipeline() -> Explanation {
             sandbox: "keep",
             rules: vec![rule("prompt", "keep", 7)],
         }),
+        withheld: None,
         terms: terms(),
         requirement: ExplainedRequirement::NeedsApproval {
             reason: "a rule asks (rules/team.toml:7: it takes\nlong)".to_owned(),
@@ -139,6 +140,7 @@ fn opaque() -> Explanation {
         class: ClassName::Dangerous,
         reason: Some("deletes whatever \"$DIR\" names".to_owned()),
         ruling: None,
+        withheld: Some("rules allow only what was understood to the last letter".to_owned()),
         terms: ExplainedTerms { approval_policy: AskForApproval::Never, ..terms() },
         requirement: ExplainedRequirement::Forbidden {
             reason: "This command is dangerous. Do the work in another way.".to_owned(),
