@@ -7,7 +7,7 @@ use std::cell::RefCell;
 
 use tree_sitter::{Node, Parser, Tree};
 
-use super::first::parse_bounded;
+use super::first::{by_letters, parse_bounded};
 use super::guard::{self, MAX_COMMANDS};
 use crate::command::{Connective, Shape, SimpleCommand, Word};
 
@@ -36,7 +36,7 @@ pub(super) fn read(script: &str) -> (Vec<SimpleCommand>, Option<String>) {
     let searched = super::searched(script);
     let refusal = guard::refusal(script);
     let Some(tree) = parse(searched) else {
-        return (Vec::new(), Some("it takes too long to read".to_owned()));
+        return (by_letters(searched), Some("it cannot be parsed".to_owned()));
     };
     let mut walk = Walk { source: searched, commands: Vec::new(), trouble: None };
     walk.visit(tree.root_node());

@@ -19,11 +19,16 @@ use super::ShellKind;
 use super::guard::{MAX_COMMANDS, MAX_NESTING};
 use super::word::Place;
 use crate::command::{Assignment, Connective, Redirection, Shape, SimpleCommand, Word};
+pub(super) use search::by_letters;
 use words::is_word;
 
 /// How often the parser may report progress before it is stopped; each report is a hundred steps.
-/// A script of the greatest length needs about a tenth of it.
-const MAX_PROGRESS: usize = 100_000;
+/// A text of the greatest length that is searched needs half of it.
+const MAX_PROGRESS: usize = 15_000;
+
+/// How often it may report progress after it met an error. From there on its steps cost more the
+/// longer the text is, and what it finds is worth less.
+const MAX_PROGRESS_IN_ERROR: usize = 60;
 
 /// Commands past this many are not looked at, not even for danger.
 const MAX_SEARCHED_COMMANDS: usize = 4096;
@@ -43,8 +48,8 @@ pub(super) struct First {
 /// Reads a script.
 pub(super) fn read(source: &str, shell: ShellKind) -> First {
     let Some(tree) = parse(source) else {
-        let trouble = Some("it takes too long to read".to_owned());
-        return First { commands: Vec::new(), trouble };
+        let trouble = Some("it cannot be parsed".to_owned());
+        return First { commands: by_letters(source), trouble };
     };
     let mut walk = Walk {
         source,
@@ -82,10 +87,15 @@ fn parse(source: &str) -> Option<Tree> {
 
 /// Parses within the bound; a parser that was stopped forgets what it was doing.
 pub(super) fn parse_bounded(parser: &mut Parser, source: &str) -> Option<Tree> {
-    let mut reports = 0;
-    let mut progress = |_: &tree_sitter::ParseState| {
+    let (mut reports, mut in_error) = (0, 0);
+    let mut progress = |state: &tree_sitter::ParseState| {
         reports += 1;
-        if reports > MAX_PROGRESS { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        in_error += usize::from(state.has_error());
+        if reports > MAX_PROGRESS || in_error > MAX_PROGRESS_IN_ERROR {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        }
     };
     let options = ParseOptions::new().progress_callback(&mut progress);
     let mut text = |at: usize, _| &source.as_bytes()[at.min(source.len())..];
@@ -338,6 +348,7 @@ impl<'t, 's> Walk<'t, 's> {
                 "file_redirect" | "herestring_redirect" => {
                     self.check_blank(gap.start, gap.end);
                     self.redirect(child, &mut redirections, &mut words);
+                    self.search_later(child);
                 }
                 "heredoc_redirect" => {
                     // The grammar loses a lone dash before `<<`, as in `python3 - <<EOF`.
