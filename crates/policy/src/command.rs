@@ -53,7 +53,8 @@ pub enum Shape {
     /// A file name pattern without quotes in it: the program gets the names that it matches, or
     /// the pattern itself. The text up to its first `*`, `?` or `[` begins each of them.
     Pattern,
-    /// `~` or `~/…`: the program gets the person's home directory in the place of `~`.
+    /// `~` or `~/…`: the program gets the person's home directory in the place of `~`. Only in what
+    /// was not understood can the rest hold a pattern or an expansion.
     Home,
     /// It is made while the script runs: nothing is known. Found only in what was not understood.
     Dynamic,

@@ -499,27 +499,36 @@ fn past_command(command: &SimpleCommand) -> &[Word] {
     words
 }
 
-/// Scripts that were understood, so that a parser that refuses everything does not pass.
-static UNDERSTOOD: AtomicUsize = AtomicUsize::new(0);
+/// Whether each call can be a command of its own among those that were read.
+fn all_were_read(calls: &[Vec<String>], taken: &mut [bool], read: &[&[Word]], home: &Path) -> bool {
+    let Some((call, others)) = calls.split_first() else { return true };
+    for at in 0..read.len() {
+        if !taken[at] && can_be(read[at], call, home) {
+            taken[at] = true;
+            if all_were_read(others, taken, read, home) {
+                return true;
+            }
+            taken[at] = false;
+        }
+    }
+    false
+}
 
-fn check(shell: &Shell, script: &str) -> TestCaseResult {
+/// Counts the scripts that were understood, so that a parser that refuses everything does not pass.
+fn check(shell: &Shell, script: &str, understood: &AtomicUsize) -> TestCaseResult {
     let argv = [shell.name, "-c", script].map(str::to_owned);
     let reading = script::read(&argv);
     if reading.opaque.is_some() || script.contains('\0') {
         return Ok(());
     }
-    UNDERSTOOD.fetch_add(1, Ordering::Relaxed);
+    understood.fetch_add(1, Ordering::Relaxed);
     let real = run(shell, script);
-    let mut left: Vec<&[Word]> = reading.commands.iter().map(past_command).collect();
-    for call in &real.calls {
-        let found = left.iter().position(|words| can_be(words, call, &real.home));
-        let Some(found) = found else {
-            return Err(TestCaseError::fail(format!(
-                "{} ran {call:?}, which was not read from {script:?}: {:#?}",
-                shell.name, reading.commands
-            )));
-        };
-        left.swap_remove(found);
+    let read: Vec<&[Word]> = reading.commands.iter().map(past_command).collect();
+    if !all_were_read(&real.calls, &mut vec![false; read.len()], &read, &real.home) {
+        return Err(TestCaseError::fail(format!(
+            "{} ran {:?}, which was not read from {script:?}: {:#?}",
+            shell.name, real.calls, reading.commands
+        )));
     }
     for file in &real.files {
         let redirections = reading.commands.iter().flat_map(|command| &command.redirections);
@@ -544,9 +553,10 @@ fn hold_against(shell: &Shell, cases: u32) {
     let cases =
         std::env::var("PROPTEST_CASES").ok().and_then(|it| it.parse().ok()).unwrap_or(cases);
     let config = ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() };
-    let before = UNDERSTOOD.load(Ordering::Relaxed);
-    let outcome = TestRunner::new(config).run(&scripts(), |script| check(shell, &script));
-    let understood = UNDERSTOOD.load(Ordering::Relaxed) - before;
+    let understood = AtomicUsize::new(0);
+    let outcome =
+        TestRunner::new(config).run(&scripts(), |script| check(shell, &script, &understood));
+    let understood = understood.into_inner();
     println!("{}: {understood} of {cases} scripts were understood", shell.name);
     if let Err(error) = outcome {
         panic!("{error}");

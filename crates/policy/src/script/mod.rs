@@ -24,7 +24,8 @@ use shell_call::Call;
 pub struct Reading {
     /// Who reads it.
     pub reader: Reader,
-    /// Every simple command that may run; if it is opaque, those that could be made out.
+    /// Every simple command that may run; if it is opaque, those that could be made out, with those
+    /// in substitutions after all others.
     pub commands: Vec<SimpleCommand>,
     /// Why it was not understood, if it was not.
     pub opaque: Option<Opacity>,

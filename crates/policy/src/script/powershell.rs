@@ -3,11 +3,9 @@
 //! Only the kinds of nodes named here are understood. All else, from variables to redirections, is
 //! not, and the commands in it are only searched for danger.
 
-use std::cell::RefCell;
+use tree_sitter::Node;
 
-use tree_sitter::{Node, Parser, Tree};
-
-use super::first::parse_bounded;
+use super::first::{Bounded, by_letters};
 use super::guard::{self, MAX_COMMANDS};
 use crate::command::{Connective, Shape, SimpleCommand, Word};
 
@@ -35,30 +33,16 @@ const HIDING: &[&str] = &[
 pub(super) fn read(script: &str) -> (Vec<SimpleCommand>, Option<String>) {
     let searched = super::searched(script);
     let refusal = guard::refusal(script);
-    let Some(tree) = parse(searched) else {
-        return (Vec::new(), Some("it takes too long to read".to_owned()));
+    thread_local! {
+        static PARSER: Bounded = Bounded::new(&tree_sitter_powershell::LANGUAGE.into());
+    }
+    let Some(tree) = PARSER.with(|parser| parser.parse(searched)) else {
+        return (by_letters(searched), Some("it cannot be parsed".to_owned()));
     };
     let mut walk = Walk { source: searched, commands: Vec::new(), trouble: None };
     walk.visit(tree.root_node());
     let trouble = refusal.or(walk.trouble.map(str::to_owned));
     (walk.commands, trouble)
-}
-
-fn parse(source: &str) -> Option<Tree> {
-    thread_local! {
-        static PARSER: RefCell<Option<Parser>> = const { RefCell::new(None) };
-    }
-    PARSER.with_borrow_mut(|slot| {
-        let parser = match slot {
-            Some(parser) => parser,
-            None => {
-                let mut parser = Parser::new();
-                parser.set_language(&tree_sitter_powershell::LANGUAGE.into()).ok()?;
-                slot.insert(parser)
-            }
-        };
-        parse_bounded(parser, source)
-    })
 }
 
 struct Walk<'s> {

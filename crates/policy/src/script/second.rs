@@ -279,6 +279,8 @@ impl<'s> Reader<'s> {
         for part in parts {
             match &part.kind {
                 WordPart::Literal(_) | WordPart::SingleQuoted { dollar: false, .. } => {}
+                // A pattern; one with parentheses is refused by its letters.
+                WordPart::ZshQualifiedGlob(_) => {}
                 WordPart::DoubleQuoted { parts, dollar: false } => self.check_parts(parts)?,
                 _ => return Err(DIFFERS),
             }

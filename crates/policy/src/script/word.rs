@@ -127,7 +127,7 @@ fn check_zsh(bare: &str) -> Result<(), &'static str> {
     let starts_as_name = bare.starts_with(|c: char| c.is_ascii_alphanumeric());
     let is_fine = |(at, character): (usize, char)| match character {
         '~' => at == 0 || starts_as_name,
-        '=' => at > 0,
+        '=' => at > 0 || bare.len() == 1,
         '{' | '}' | '*' | '?' | '[' | ']' | QUOTED => true,
         _ => character.is_alphanumeric() || "-_./,:@+%".contains(character),
     };

@@ -5,12 +5,12 @@
 //! grammar takes many texts that no shell does. The walk goes on past what it does not understand,
 //! so that every command that can be made out is seen, also inside loops and substitutions.
 
-use std::cell::RefCell;
 use std::collections::VecDeque;
-use std::ops::{ControlFlow, Range};
+use std::ops::Range;
 
-use tree_sitter::{Node, ParseOptions, Parser, Tree};
+use tree_sitter::Node;
 
+mod bounded;
 mod redirects;
 mod search;
 mod words;
@@ -19,11 +19,9 @@ use super::ShellKind;
 use super::guard::{MAX_COMMANDS, MAX_NESTING};
 use super::word::Place;
 use crate::command::{Assignment, Connective, Redirection, Shape, SimpleCommand, Word};
+pub(super) use bounded::Bounded;
+pub(super) use search::by_letters;
 use words::is_word;
-
-/// How often the parser may report progress before it is stopped; each report is a hundred steps.
-/// A script of the greatest length needs about a tenth of it.
-const MAX_PROGRESS: usize = 100_000;
 
 /// Commands past this many are not looked at, not even for danger.
 const MAX_SEARCHED_COMMANDS: usize = 4096;
@@ -42,9 +40,12 @@ pub(super) struct First {
 
 /// Reads a script.
 pub(super) fn read(source: &str, shell: ShellKind) -> First {
-    let Some(tree) = parse(source) else {
-        let trouble = Some("it takes too long to read".to_owned());
-        return First { commands: Vec::new(), trouble };
+    thread_local! {
+        static PARSER: Bounded = Bounded::new(&tree_sitter_bash::LANGUAGE.into());
+    }
+    let Some(tree) = PARSER.with(|parser| parser.parse(source)) else {
+        let trouble = Some("it cannot be parsed, or is too long".to_owned());
+        return First { commands: by_letters(source), trouble };
     };
     let mut walk = Walk {
         source,
@@ -61,39 +62,6 @@ pub(super) fn read(source: &str, shell: ShellKind) -> First {
         walk.note(&format!("it has more than {MAX_COMMANDS} commands"));
     }
     First { commands: walk.commands, trouble: walk.trouble }
-}
-
-fn parse(source: &str) -> Option<Tree> {
-    thread_local! {
-        static PARSER: RefCell<Option<Parser>> = const { RefCell::new(None) };
-    }
-    PARSER.with_borrow_mut(|slot| {
-        let parser = match slot {
-            Some(parser) => parser,
-            None => {
-                let mut parser = Parser::new();
-                parser.set_language(&tree_sitter_bash::LANGUAGE.into()).ok()?;
-                slot.insert(parser)
-            }
-        };
-        parse_bounded(parser, source)
-    })
-}
-
-/// Parses within the bound; a parser that was stopped forgets what it was doing.
-pub(super) fn parse_bounded(parser: &mut Parser, source: &str) -> Option<Tree> {
-    let mut reports = 0;
-    let mut progress = |_: &tree_sitter::ParseState| {
-        reports += 1;
-        if reports > MAX_PROGRESS { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-    };
-    let options = ParseOptions::new().progress_callback(&mut progress);
-    let mut text = |at: usize, _| &source.as_bytes()[at.min(source.len())..];
-    let tree = parser.parse_with_options(&mut text, None, Some(options));
-    if tree.is_none() {
-        parser.reset();
-    }
-    tree
 }
 
 /// The commands that a redirection after a statement belongs to.
@@ -338,6 +306,7 @@ impl<'t, 's> Walk<'t, 's> {
                 "file_redirect" | "herestring_redirect" => {
                     self.check_blank(gap.start, gap.end);
                     self.redirect(child, &mut redirections, &mut words);
+                    self.search_later(child);
                 }
                 "heredoc_redirect" => {
                     // The grammar loses a lone dash before `<<`, as in `python3 - <<EOF`.

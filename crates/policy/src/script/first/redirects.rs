@@ -12,7 +12,7 @@ impl<'t> Walk<'t, '_> {
     /// One redirection. The grammar takes the words after its target for targets too.
     pub(super) fn redirect(
         &mut self,
-        node: Node<'_>,
+        node: Node<'t>,
         into: &mut Vec<Redirection>,
         words: &mut Vec<Word>,
     ) {
@@ -79,7 +79,7 @@ impl<'t> Walk<'t, '_> {
     /// A here-document, with what else stands on its first line for the same command.
     pub(super) fn here_document(
         &mut self,
-        node: Node<'_>,
+        node: Node<'t>,
         into: &mut Vec<Redirection>,
         words: &mut Vec<Word>,
     ) {
@@ -107,12 +107,14 @@ impl<'t> Walk<'t, '_> {
                 "file_redirect" | "herestring_redirect" => {
                     self.check_blank(end, child.start_byte());
                     self.redirect(child, into, words);
+                    self.search_later(child);
                 }
                 // What follows on the same line is read after the command has been finished.
                 "pipeline" | "&&" | "||" => return,
                 _ if child.is_named() && !child.is_error() => {
                     self.check_blank(end, child.start_byte());
                     words.push(self.word(child, Place::Command));
+                    self.search_later(child);
                 }
                 _ => self.note(UNPLACED),
             }

@@ -3,8 +3,8 @@
 use tree_sitter::Node;
 
 use super::words::is_word;
-use super::{MAX_WALK, Tail, Walk};
-use crate::command::{Connective, SimpleCommand, Word};
+use super::{MAX_SEARCHED_COMMANDS, MAX_WALK, Tail, Walk};
+use crate::command::{Connective, Shape, SimpleCommand, Word};
 use crate::script::word::Place;
 
 impl<'t> Walk<'t, '_> {
@@ -133,4 +133,32 @@ fn is_statement(kind: &str) -> bool {
             | "case_statement"
             | "c_style_for_statement"
     )
+}
+
+/// What looks like commands in a text that the grammar cannot make anything of: cut at whatever
+/// could separate commands, without regard to quotes.
+pub(in crate::script) fn by_letters(source: &str) -> Vec<SimpleCommand> {
+    let mut commands = Vec::new();
+    let mut connective = Connective::First;
+    for part in source.split_inclusive(['\n', ';', '|', '&', '(', ')', '`']) {
+        let text = part.trim_end_matches(['\n', ';', '|', '&', '(', ')', '`']);
+        let words: Vec<Word> = text.split([' ', '\t']).filter_map(loose_word).collect();
+        if !words.is_empty() && commands.len() < MAX_SEARCHED_COMMANDS {
+            commands.push(SimpleCommand { connective, words, ..SimpleCommand::default() });
+        }
+        connective = if part.ends_with('|') { Connective::Pipe } else { Connective::Then };
+    }
+    commands
+}
+
+fn loose_word(written: &str) -> Option<Word> {
+    let text: String = written.chars().filter(|c| !matches!(c, '"' | '\'' | '\\')).collect();
+    let shape = if text.starts_with('~') {
+        Shape::Home
+    } else if text.contains('$') {
+        Shape::Dynamic
+    } else {
+        Shape::Literal
+    };
+    (!text.is_empty()).then_some(Word { text, shape })
 }
