@@ -303,7 +303,7 @@ fn a_pipe_is_not_waited_for() {
 #[test]
 fn of_two_patches_at_once_one_wins() {
     let world = World::with(&[("shared", "0\n")]);
-    for round in 0..50 {
+    for round in 0..20 {
         let plan = |who: char| {
             let lines = format!(
                 "*** Add File: {round}/{who}\n+x\n*** Update File: shared\n@@\n-{}\n+{round}{who}",

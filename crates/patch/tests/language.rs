@@ -204,13 +204,13 @@ fn a_text_that_is_no_patch_is_told_where_and_why() {
 /// spec PATCH.5: A text of more than 10 MiB, or of more than 10,000 sections and hunks, is refused.
 #[test]
 fn there_are_limits() {
-    let with = |lines: usize| {
-        let filler = "+\n".repeat(lines);
-        format!("*** Begin Patch\n*** Add File: a\n{filler}*** End Patch\n")
+    let with = |letters: usize| {
+        let filler = "x".repeat(letters);
+        format!("*** Begin Patch\n*** Add File: a\n+{filler}\n*** End Patch\n")
     };
     let spare = LARGEST_TEXT - with(0).len();
-    assert!(with(spare / 2).parse::<Patch>().is_ok());
-    let error = with(spare / 2 + 1).parse::<Patch>().unwrap_err();
+    assert!(with(spare).parse::<Patch>().is_ok());
+    let error = with(spare + 1).parse::<Patch>().unwrap_err();
     assert!(matches!(error.problem, Problem::TooLarge { bytes } if bytes > LARGEST_TEXT));
 
     let parts = |hunks: usize| {

@@ -9,6 +9,7 @@ mod concurrency;
 mod leaks;
 mod library;
 mod machine;
+mod patch;
 mod processes;
 mod program;
 mod progress;
@@ -68,6 +69,11 @@ const MEASUREMENTS: &[Measurement] = &[
         name: "sandbox",
         about: "what the cage costs, and what others cost",
         run: sandbox::measure,
+    },
+    Measurement {
+        name: "patch",
+        about: "what a large patch costs, from its text to the disk",
+        run: patch::measure,
     },
 ];
 
