@@ -234,15 +234,9 @@ fn carry_out(
         work.change(&journal.staged(index), &journal.aside(index), swap, observe)?;
         observe(Step::Changed);
     }
-    let mut synced = BTreeSet::new();
-    for place in works.iter().map(|work| &work.place).chain(&journal.directories) {
-        let path = place.path();
-        if synced.insert(path.parent().map(Path::to_owned)) {
-            let done = place.directory().and_then(|directory| directory.sync());
-            done.map_err(failing("flush the directory of", &path))?;
-        }
-    }
-    Ok(())
+    journal
+        .flush_directories()
+        .map_err(|(path, source)| failing("flush the directory of", &path)(source))
 }
 
 impl Work<'_> {

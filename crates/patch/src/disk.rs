@@ -109,7 +109,7 @@ fn real_of_absent(path: &Path) -> Result<PathBuf, LookError> {
 }
 
 fn canonical(path: &Path) -> Result<PathBuf, LookError> {
-    fs::canonicalize(path).map_err(|error| match error.kind() {
+    dunce::canonicalize(path).map_err(|error| match error.kind() {
         ErrorKind::NotFound => LookError::DanglingLink { path: path.to_owned() },
         _ => refused(path, &error),
     })

@@ -9,6 +9,7 @@
 use crate::tree::{Place, make_private_directory, private_file};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::fs::{self, File};
@@ -60,6 +61,19 @@ impl Journal {
     pub(crate) fn new(directories: Vec<Place>, tasks: Vec<Task>) -> Self {
         let id = uuid::Uuid::now_v7().simple().to_string();
         Self { version: VERSION, id, directories, tasks }
+    }
+
+    /// Puts the names in every directory that it changes on the disk.
+    pub(crate) fn flush_directories(&self) -> Result<(), (PathBuf, io::Error)> {
+        let mut flushed = BTreeSet::new();
+        for place in self.tasks.iter().map(|task| &task.place).chain(&self.directories) {
+            let path = place.path();
+            if flushed.insert(path.parent().map(Path::to_owned)) {
+                let done = place.directory().and_then(|directory| directory.sync());
+                done.map_err(|error| (path, error))?;
+            }
+        }
+        Ok(())
     }
 
     /// The name that the new contents of a task have beside the file, until they are the file's.

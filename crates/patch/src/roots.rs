@@ -17,6 +17,8 @@ pub struct Roots {
     writable: Vec<WritableRoot>,
     /// Single files that a person approved, canonical.
     approved: BTreeSet<PathBuf>,
+    /// Whether all of this does not count.
+    everywhere: bool,
 }
 
 /// A path that a plan writes to and may not.
@@ -66,12 +68,19 @@ impl Roots {
         writable: impl IntoIterator<Item = WritableRoot>,
         approved: impl IntoIterator<Item = PathBuf>,
     ) -> Self {
-        Self { writable: writable.into_iter().collect(), approved: approved.into_iter().collect() }
+        let (writable, approved) = (writable.into_iter().collect(), approved.into_iter().collect());
+        Self { writable, approved, everywhere: false }
+    }
+
+    /// Everything may be written to, what is protected as well: for those who chose to have no sandbox,
+    /// and for a person who applies a patch by hand.
+    pub fn everywhere() -> Self {
+        Self { everywhere: true, ..Self::default() }
     }
 
     /// The directory that everything on the way to a path must stay beneath.
     pub(crate) fn admit<'a>(&'a self, path: &'a Path) -> Result<&'a Path, Why> {
-        if self.approved.contains(path) {
+        if self.everywhere || self.approved.contains(path) {
             return Ok(path.ancestors().last().unwrap_or(path));
         }
         let holding = || self.writable.iter().filter(|root| path.starts_with(&root.path));
@@ -135,6 +144,7 @@ mod tests {
             ("/etc/passwd", outside),
         ] {
             assert_eq!(roots.admit(Path::new(path)), expected.map(Path::new), "{path}");
+            assert_eq!(Roots::everywhere().admit(Path::new(path)), Ok(Path::new("/")));
         }
     }
 }

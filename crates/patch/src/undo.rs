@@ -85,6 +85,8 @@ pub(crate) fn finish(journal: &Journal, observe: &mut dyn FnMut(Step)) -> Vec<Le
         left.extend(settled(task, clear_away(journal, index, task)));
         observe(Step::OldRemoved);
     }
+    // A name that comes back after a loss of power is litter and does no harm.
+    let _ = journal.flush_directories();
     left
 }
 
@@ -92,8 +94,7 @@ pub(crate) fn finish(journal: &Journal, observe: &mut dyn FnMut(Step)) -> Vec<Le
 fn clear_away(journal: &Journal, index: usize, task: &Task) -> io::Result<Option<LeftAlone>> {
     let cleared = task.place.directory().and_then(|directory| {
         directory.remove(&journal.staged(index))?;
-        directory.remove(&journal.aside(index))?;
-        directory.sync()
+        directory.remove(&journal.aside(index))
     });
     match cleared {
         Err(error) if !is_gone(&error) => Err(error),

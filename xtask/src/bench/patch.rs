@@ -2,7 +2,7 @@
 
 use super::progress::Progress;
 use super::row::{Quantity, Row, Target};
-use super::samples::by_turns_timed;
+use super::samples::{Samples, by_turns_timed};
 use super::session::Session;
 use anyhow::Context as _;
 use sandgate_patch::{Disk, Patch, Plan, Roots, apply};
@@ -83,15 +83,16 @@ fn measure_one(
     let (contents, text) = (file(), patch(hunks)?);
     let changed = expected(&contents);
     let path = work.join("file");
-    let mut shown = Vec::new();
+    let (mut shown, mut worked) = (Vec::new(), Vec::new());
     let pair = by_turns_timed(
         session.times(25, 3),
         progress,
         || {
             fs::write(&path, &contents)?;
-            let began = Instant::now();
+            let (began, worked_before) = (Instant::now(), time_on_processor()?);
             shown.push(patch_file(&text, &work, &journals)?);
             let time = began.elapsed();
+            worked.push(time_on_processor()?.saturating_sub(worked_before));
             anyhow::ensure!(
                 fs::read_to_string(&path)? == changed,
                 "the file is not as it should be"
@@ -105,10 +106,16 @@ fn measure_one(
             Ok(began.elapsed())
         },
     )?;
-    shown.sort_unstable();
-    let planned = shown.get(shown.len() / 2).copied().context("nothing was measured")?;
     let row = Row::of_times(what, REFERENCE, &pair).target(MOST);
-    Ok(vec![row.detail("until it is planned and shown", planned.into())])
+    let row = row.detail("until it is shown", Samples::new(shown)?.median().into());
+    Ok(vec![row.detail("on the processor", Samples::new(worked)?.median().into())])
+}
+
+/// How long this thread has had a processor: what a busy machine does not change.
+fn time_on_processor() -> anyhow::Result<Duration> {
+    let text = fs::read_to_string("/proc/thread-self/schedstat")?;
+    let nanoseconds = text.split_whitespace().next().context("the kernel keeps no such times")?;
+    Ok(Duration::from_nanos(nanoseconds.parse()?))
 }
 
 /// Reads, plans, shows and applies a patch, and says how long it took until it was shown.
