@@ -9,6 +9,7 @@ mod concurrency;
 mod leaks;
 mod library;
 mod machine;
+mod patch;
 mod policy;
 mod processes;
 mod program;
@@ -71,6 +72,11 @@ const MEASUREMENTS: &[Measurement] = &[
         run: sandbox::measure,
     },
     Measurement { name: "policy", about: "what judging a command costs", run: policy::measure },
+    Measurement {
+        name: "patch",
+        about: "what a large patch costs, from its text to the disk",
+        run: patch::measure,
+    },
 ];
 
 /// Set for the run that an unoptimised build starts, so that it cannot start another one.
