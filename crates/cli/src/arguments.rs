@@ -1,5 +1,6 @@
 //! The command line: first parsed, then made sense of.
 
+use crate::audit::{self, AuditArguments, CliAudit};
 use crate::sandbox::{self, CliSandbox, SandboxArguments};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory as _, Parser, Subcommand};
@@ -16,6 +17,8 @@ pub(crate) enum Verb {
     Run(RunArguments),
     /// `sandgate sandbox`.
     Sandbox(SandboxArguments),
+    /// `sandgate audit`.
+    Audit(AuditArguments),
 }
 
 /// What `sandgate run` is to do.
@@ -59,6 +62,8 @@ enum CliVerb {
     Run(CliRun),
     /// Run one command confined, in this terminal
     Sandbox(CliSandbox),
+    /// Show what was recorded, and check that it is as it was written
+    Audit(CliAudit),
 }
 
 const RUN_HELP: &str = "\
@@ -111,6 +116,7 @@ fn understand(cli: Cli) -> Result<Verb, clap::Error> {
     match cli.verb {
         CliVerb::Run(run) => understand_run(run).map(Verb::Run),
         CliVerb::Sandbox(sandbox) => sandbox::understand(sandbox).map(Verb::Sandbox),
+        CliVerb::Audit(audit) => audit::understand(audit).map(Verb::Audit),
     }
 }
 
