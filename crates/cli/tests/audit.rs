@@ -36,70 +36,74 @@ impl Log {
     /// Two sessions of two days, with everything that can happen to a call.
     fn of_two_days() -> Self {
         let log = Self::new();
-        log.put("2026-11-01T10:00:00Z", FIRST, started("tui"));
+        log.put("2026-11-01T10:00:00Z", FIRST, &started("tui"));
         log.put(
             "2026-11-01T10:00:05.25Z",
             FIRST,
-            asked("1", &["bash", "-lc", "grep -r hi . | wc"]),
+            &asked("1", &["bash", "-lc", "grep -r hi . | wc"]),
         );
-        log.put("2026-11-01T10:00:05.251Z", FIRST, judged("1", RiskClass::Safe));
+        log.put("2026-11-01T10:00:05.251Z", FIRST, &judged("1", RiskClass::Safe));
         log.put(
             "2026-11-01T10:00:05.252Z",
             FIRST,
-            decided("1", DecisionKind::Allowed, DecidedBy::Policy, 1),
+            &decided("1", DecisionKind::Allowed, DecidedBy::Policy, 1),
         );
-        log.put("2026-11-01T10:00:05.253Z", FIRST, began("1", 1, SandboxType::LinuxSeccomp));
-        log.put("2026-11-01T10:00:05.3Z", FIRST, ended("1", 1, 0, 40, &[]));
+        log.put("2026-11-01T10:00:05.253Z", FIRST, &began("1", 1, SandboxType::LinuxSeccomp));
+        log.put("2026-11-01T10:00:05.3Z", FIRST, &ended("1", 1, 0, 40, &[]));
 
         log.put(
             "2026-11-01T10:01:00Z",
             FIRST,
-            asked("2", &["/usr/bin/git", "commit", "-m", "it's done"]),
+            &asked("2", &["/usr/bin/git", "commit", "-m", "it's done"]),
         );
-        log.put("2026-11-01T10:01:00Z", FIRST, judged("2", RiskClass::Unknown));
+        log.put("2026-11-01T10:01:00Z", FIRST, &judged("2", RiskClass::Unknown));
         log.put(
             "2026-11-01T10:01:00Z",
             FIRST,
-            decided("2", DecisionKind::Allowed, DecidedBy::Policy, 1),
+            &decided("2", DecisionKind::Allowed, DecidedBy::Policy, 1),
         );
-        log.put("2026-11-01T10:01:00Z", FIRST, began("2", 1, SandboxType::LinuxSeccomp));
+        log.put("2026-11-01T10:01:00Z", FIRST, &began("2", 1, SandboxType::LinuxSeccomp));
         let blocked = [".git/index.lock", ".git/HEAD.lock", ".git/logs", ".git/refs"];
-        log.put("2026-11-01T10:01:01Z", FIRST, ended("2", 1, 128, 12, &blocked));
+        log.put("2026-11-01T10:01:01Z", FIRST, &ended("2", 1, 128, 12, &blocked));
         let person = || DecidedBy::Person { front_end: "tui".to_owned() };
         log.put(
             "2026-11-01T10:01:09Z",
             FIRST,
-            decided("2", DecisionKind::ApprovedWithGrant, person(), 2),
+            &decided("2", DecisionKind::ApprovedWithGrant, person(), 2),
         );
-        log.put("2026-11-01T10:01:09Z", FIRST, granted("2", 2));
-        log.put("2026-11-01T10:01:09Z", FIRST, began("2", 2, SandboxType::LinuxSeccomp));
-        log.put("2026-11-01T10:01:10Z", FIRST, ended("2", 2, 0, 300, &[]));
+        log.put("2026-11-01T10:01:09Z", FIRST, &granted("2", 2));
+        log.put("2026-11-01T10:01:09Z", FIRST, &began("2", 2, SandboxType::LinuxSeccomp));
+        log.put("2026-11-01T10:01:10Z", FIRST, &ended("2", 2, 0, 300, &[]));
         let rule = Amended {
             call_id: Some(CallId::new("2")),
             rule: "prefix git commit: allow".to_owned(),
             file: "rules.toml".to_owned(),
         };
-        log.put("2026-11-01T10:01:11Z", FIRST, Record::Amended(rule));
+        log.put("2026-11-01T10:01:11Z", FIRST, &Record::Amended(rule));
 
-        log.put("2026-11-01T10:02:00Z", FIRST, asked("3", &["rm", "-rf", "/\u{1b}[2J\u{202e}x\n"]));
-        log.put("2026-11-01T10:02:00Z", FIRST, judged("3", RiskClass::Dangerous));
+        log.put(
+            "2026-11-01T10:02:00Z",
+            FIRST,
+            &asked("3", &["rm", "-rf", "/\u{1b}[2J\u{202e}x\n"]),
+        );
+        log.put("2026-11-01T10:02:00Z", FIRST, &judged("3", RiskClass::Dangerous));
         let Record::Decided(no) = decided("3", DecisionKind::Denied, person(), 1) else {
             unreachable!("it is a decision")
         };
         let feedback = Some("not that\u{200b} one".to_owned());
-        log.put("2026-11-01T10:02:30Z", FIRST, Record::Decided(Decision { feedback, ..no }));
+        log.put("2026-11-01T10:02:30Z", FIRST, &Record::Decided(Decision { feedback, ..no }));
         log.put(
             "2026-11-01T10:03:00Z",
             FIRST,
-            Record::SessionEnded(SessionEnded { reason: "the person left".to_owned() }),
+            &Record::SessionEnded(SessionEnded { reason: "the person left".to_owned() }),
         );
 
-        log.put("2026-11-02T08:00:00Z", SECOND, started("mcp"));
-        log.put("2026-11-02T08:00:01Z", SECOND, asked("1", &[]));
+        log.put("2026-11-02T08:00:00Z", SECOND, &started("mcp"));
+        log.put("2026-11-02T08:00:01Z", SECOND, &asked("1", &[]));
         log.put(
             "2026-11-02T08:00:02Z",
             SECOND,
-            decided("1", DecisionKind::Approved, DecidedBy::Cache, 1),
+            &decided("1", DecisionKind::Approved, DecidedBy::Cache, 1),
         );
         let file = |path: &str, change, added_lines, removed_lines| PatchedFile {
             path: path.to_owned(),
@@ -116,22 +120,22 @@ impl Log {
         log.put(
             "2026-11-02T08:00:03Z",
             SECOND,
-            Record::PatchApplied(PatchApplied { call_id, files, error: None }),
+            &Record::PatchApplied(PatchApplied { call_id, files, error: None }),
         );
-        log.put("2026-11-02T08:01:00Z", SECOND, asked("2", &["sleep", "100"]));
+        log.put("2026-11-02T08:01:00Z", SECOND, &asked("2", &["sleep", "100"]));
         log.put(
             "2026-11-02T08:01:30Z",
             SECOND,
-            decided("2", DecisionKind::Denied, DecidedBy::Timeout, 1),
+            &decided("2", DecisionKind::Denied, DecidedBy::Timeout, 1),
         );
-        log.put("2026-11-02T08:02:00Z", SECOND, Record::Note { text: "still here".to_owned() });
+        log.put("2026-11-02T08:02:00Z", SECOND, &Record::Note { text: "still here".to_owned() });
         log
     }
 
     #[track_caller]
-    fn put(&self, time: &str, session: &str, record: Record) {
+    fn put(&self, time: &str, session: &str, record: &Record) {
         let time: Timestamp = time.parse().unwrap();
-        let written = self.log.record_at(time, session, &record).unwrap();
+        let written = self.log.record_at(time, session, record).unwrap();
         assert!(matches!(written, Written::Line(_)));
     }
 
