@@ -1,5 +1,6 @@
 //! The command line: first parsed, then made sense of.
 
+use crate::audit::{self, AuditArguments, CliAudit};
 use crate::policy::{self, CliPolicy, PolicyArguments};
 use crate::sandbox::{self, CliSandbox, SandboxArguments};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
@@ -19,6 +20,8 @@ pub(crate) enum Verb {
     Sandbox(SandboxArguments),
     /// `sandgate policy`.
     Policy(PolicyArguments),
+    /// `sandgate audit`.
+    Audit(AuditArguments),
 }
 
 /// What `sandgate run` is to do.
@@ -64,6 +67,8 @@ enum CliVerb {
     Sandbox(CliSandbox),
     /// Say what becomes of a command and why, and run nothing
     Policy(CliPolicy),
+    /// Show what was recorded, and check that it is as it was written
+    Audit(CliAudit),
 }
 
 const RUN_HELP: &str = "\
@@ -117,6 +122,7 @@ fn understand(cli: Cli) -> Result<Verb, clap::Error> {
         CliVerb::Run(run) => understand_run(run).map(Verb::Run),
         CliVerb::Sandbox(sandbox) => sandbox::understand(sandbox).map(Verb::Sandbox),
         CliVerb::Policy(policy) => policy::understand(policy).map(Verb::Policy),
+        CliVerb::Audit(audit) => audit::understand(audit).map(Verb::Audit),
     }
 }
 

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod arguments;
+mod audit;
 mod exit;
 mod linux_sandbox;
 mod notes;
@@ -28,6 +29,7 @@ fn main() -> ExitCode {
         Ok(Verb::Run(arguments)) => run::run(arguments),
         Ok(Verb::Sandbox(arguments)) => sandbox::sandbox(arguments),
         Ok(Verb::Policy(arguments)) => policy::policy(arguments),
+        Ok(Verb::Audit(arguments)) => audit::audit(&arguments),
         Err(error) => {
             // Help and version come this way too; they are no errors and go to standard output.
             let _ = error.print();

@@ -1,0 +1,97 @@
+//! The table that people see.
+//!
+//! What was run stands last and is never cut; whatever else there is to say of a call follows it,
+//! indented.
+
+use super::calls::{Call, Row};
+use super::harmless::shown;
+use super::words;
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use unicode_width::UnicodeWidthStr as _;
+
+/// How many denials of one call are listed.
+const SHOWN_DENIALS: usize = 3;
+
+/// How many letters of a session's id are shown: the last, because ids of one day begin alike.
+const SESSION_LETTERS: usize = 8;
+
+const TITLES: [&str; 7] = ["TIME", "SESSION", "DECISION", "WHERE", "EXIT", "BLOCKED", "WHAT"];
+
+/// Draws rows as a table, with times as they are in a time zone.
+pub(super) fn draw(rows: &[Row], zone: &TimeZone) -> String {
+    let drawn: Vec<_> = rows.iter().map(|row| cells(row, zone)).collect();
+    let titles = TITLES.map(str::to_owned);
+    let all = || std::iter::once(&titles).chain(drawn.iter().map(|(cells, _)| cells));
+    let widths: [usize; 7] =
+        std::array::from_fn(|column| all().map(|cells| cells[column].width()).max().unwrap_or(0));
+    let mut text = line(&titles, &widths);
+    for (cells, below) in &drawn {
+        text += &line(cells, &widths);
+        below.iter().for_each(|note| text += &format!("    {note}\n"));
+    }
+    text
+}
+
+fn line(cells: &[String; 7], widths: &[usize; 7]) -> String {
+    let mut line = String::new();
+    for (cell, width) in cells.iter().zip(widths) {
+        line += cell;
+        line += &" ".repeat(width - cell.width() + 2);
+    }
+    format!("{}\n", line.trim_end())
+}
+
+/// The cells of a row, and the lines below it.
+fn cells(row: &Row, zone: &TimeZone) -> ([String; 7], Vec<String>) {
+    let nothing = String::new;
+    match row {
+        Row::Call(call) => {
+            let blocked = call.denials.evidence.len() as u64 + call.denials.more;
+            let cells = [
+                time(call.time, zone),
+                session(&call.session),
+                words::decision(call),
+                words::place(call),
+                words::exit(call),
+                if blocked == 0 { nothing() } else { blocked.to_string() },
+                words::what(call),
+            ];
+            (cells, below(call))
+        }
+        Row::Event { time: when, session: id, record, .. } => {
+            let what = words::event(record);
+            let cells =
+                [time(*when, zone), session(id), nothing(), nothing(), nothing(), nothing(), what];
+            (cells, Vec::new())
+        }
+    }
+}
+
+fn below(call: &Call) -> Vec<String> {
+    let mut notes = Vec::new();
+    let justification = call.asked.as_ref().and_then(|asked| asked.justification.as_ref());
+    notes.extend(justification.map(|text| format!("because: {text}")));
+    let feedback = call.decisions.iter().filter_map(|one| one.feedback.as_ref());
+    notes.extend(feedback.map(|text| format!("answer: {text}")));
+    notes.extend(call.grants.iter().filter_map(words::opened));
+    let denials = &call.denials;
+    let listed = denials.evidence.iter().take(SHOWN_DENIALS);
+    notes.extend(listed.map(|denial| format!("blocked: {denial}")));
+    let more = denials.more + denials.evidence.len().saturating_sub(SHOWN_DENIALS) as u64;
+    if more > 0 {
+        notes.push(format!("blocked: {more} more"));
+    }
+    let error = call.end.as_ref().and_then(|end| end.error.as_ref());
+    notes.extend(error.map(|text| format!("error: {text}")));
+    notes.iter().map(|note| shown(note)).collect()
+}
+
+fn time(time: Timestamp, zone: &TimeZone) -> String {
+    time.to_zoned(zone.clone()).strftime("%Y-%m-%d %H:%M:%S").to_string()
+}
+
+fn session(id: &str) -> String {
+    let skipped = id.chars().count().saturating_sub(SESSION_LETTERS);
+    shown(&id.chars().skip(skipped).collect::<String>())
+}
