@@ -69,7 +69,7 @@ pub fn check(command: &SimpleCommand, reader: Reader) -> Result<(), NotSafe> {
 pub fn together(commands: &[SimpleCommand]) -> Result<(), NotSafe> {
     let mut moved = false;
     for command in commands {
-        if command.connective == Connective::Beside {
+        if command.background || command.connective == Connective::Beside {
             return Err(NotSafe("a part of it goes on in the background".to_owned()));
         }
         let name = command.program().unwrap_or_default();

@@ -483,3 +483,15 @@ fn nothing_makes_the_check_panic() {
         }
     }
 }
+
+#[test]
+fn what_goes_on_in_the_background_is_not_safe_wherever_it_stands() {
+    for script in ["ls &", "ls & pwd", "ls && pwd &", "(ls &); pwd", "{ ls & }"] {
+        for shell in ["bash", "zsh", "sh"] {
+            let argv = [shell, "-c", script].map(str::to_owned);
+            let reading = crate::script::read(&argv);
+            assert!(reading.opaque.is_none(), "{shell} {script}: {:?}", reading.opaque);
+            assert!(together(&reading.commands).is_err(), "{shell} {script}");
+        }
+    }
+}

@@ -77,6 +77,11 @@ impl<'s> Reader<'s> {
                 Some(StmtTerminator::Background(BackgroundOperator::Plain)) => Connective::Beside,
                 Some(StmtTerminator::Background(_)) => return Err(DIFFERS),
             };
+            if self.pending == Connective::Beside
+                && let Some(last) = self.commands.last_mut()
+            {
+                last.background = true;
+            }
         }
         self.depth -= 1;
         Ok(())

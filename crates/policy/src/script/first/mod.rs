@@ -161,6 +161,9 @@ impl<'t, 's> Walk<'t, 's> {
                 }
                 "&" => {
                     self.follow(Connective::Beside);
+                    if let Some(last) = self.commands.last_mut() {
+                        last.background = true;
+                    }
                     separated = true;
                 }
                 "comment" => {}
