@@ -270,7 +270,7 @@ pub(super) unsafe fn start_sharing_memory(
 /// other one uses of the descriptors that they share, and only one of them at a time may make a call
 /// that tells an error by the C library's `errno`, which they share as well.
 pub(super) unsafe fn start_beside(
-    stack: ChildStack,
+    stack: &ChildStack,
     child: extern "C" fn(*mut c_void) -> c_int,
     arg: *mut c_void,
 ) -> Result<c_int, Errno> {

@@ -77,7 +77,7 @@ impl Vestibule {
         // says its first words, which are waited for below, and writes to no memory but its own stack
         // and mappings. While it shares our descriptors it closes none. Of the two processes one
         // waits until the other has said something, or makes calls that do not use `errno`.
-        let pid = unsafe { raw::start_beside(stack, wait_inside, arg) };
+        let pid = unsafe { raw::start_beside(&stack, wait_inside, arg) };
         let pid = pid.map_err(Failure::at(Stage::Fork))?;
         let pid = Pid::from_raw(pid).ok_or(Errno::CHILD).map_err(Failure::at(Stage::Fork))?;
         let listener = hear_confined(&ours, pid)?;
