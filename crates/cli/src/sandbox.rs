@@ -7,7 +7,8 @@ use crate::{exit, notes};
 use clap::error::ErrorKind;
 use sandgate_protocol::{DenialEvidence, Denials, Enforcement, NetworkAccess};
 use sandgate_protocol::{SandboxPolicy, SandboxType};
-use sandgate_runtime::{TerminalOutcome, TerminalRequest, enforcement, run_in_terminal_as_person};
+use sandgate_runtime::{RuntimeError, TerminalOutcome, TerminalRequest};
+use sandgate_runtime::{enforcement, run_in_terminal_as_person, unfinished_roots};
 use std::ffi::OsString;
 use std::io::{self, IsTerminal as _, Write as _};
 use std::path::PathBuf;
@@ -20,6 +21,7 @@ Examples:
   sandgate sandbox --full-auto --writable ../out -- make    and there
   sandgate sandbox --full-auto --log-denials -- ./install   says what was blocked
   sandgate sandbox --status                                 what this machine can enforce
+  sandgate sandbox --status --full-auto                     and what of the roots was not searched
 
 Exit codes: the command's own; 128+N if signal N ended it; 125 if the sandbox could not be set up;
 126 if the program cannot be executed; 127 if there is none; 2 if this command line makes no sense.";
@@ -60,13 +62,13 @@ pub(crate) struct CliSandbox {
     #[arg(long)]
     log_denials: bool,
 
-    /// Say what this machine can enforce, and run nothing
-    #[arg(long, conflicts_with_all = [
-        "command", "sandbox", "full_auto", "writable", "network", "cd", "log_denials",
-    ])]
+    /// Say what this machine can enforce, and run nothing; with --sandbox workspace-write also which
+    /// roots are too large to be searched for repositories to the end
+    #[arg(long, conflicts_with_all = ["command", "network", "log_denials"])]
     status: bool,
 
-    /// Report as JSON: the status, or how the command ended, as the last line of standard error
+    /// Report as JSON: the status, or how the command ended, as the last line of standard error,
+    /// with --log-denials after the lines
     #[arg(long)]
     json: bool,
 }
@@ -102,6 +104,8 @@ pub(crate) enum Report {
     Denials,
     /// All of it, for a program.
     Json,
+    /// What was blocked, and then all of it for a program.
+    DenialsAndJson,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -119,8 +123,8 @@ enum Mode {
 pub(crate) enum SandboxArguments {
     /// Run a command.
     Run { command: Vec<String>, policy: SandboxPolicy, workspace: PathBuf, report: Report },
-    /// Say what can be enforced.
-    Status { json: bool },
+    /// Say what can be enforced, and what of the roots of a policy in a workspace is not searched.
+    Status { policy: SandboxPolicy, workspace: PathBuf, json: bool },
 }
 
 /// Turns what was written into what is meant.
@@ -130,14 +134,17 @@ pub(crate) fn understand(cli: CliSandbox) -> Result<SandboxArguments, clap::Erro
         let message = format!("the sandbox for {system:?} works on {system:?} only");
         return Err(usage_error("sandbox", ErrorKind::InvalidValue, message));
     }
-    if cli.status {
-        return Ok(SandboxArguments::Status { json: cli.json });
-    }
-    let report = match (cli.json, cli.log_denials) {
-        (true, _) => Report::Json,
+    let report = match (cli.json && !cli.status, cli.log_denials) {
+        (true, true) => Report::DenialsAndJson,
+        (true, false) => Report::Json,
         (false, true) => Report::Denials,
         (false, false) => Report::IfItFailed,
     };
+    if cfg!(not(target_os = "linux")) && report != Report::IfItFailed {
+        let option = if cli.json { "--json" } else { "--log-denials" };
+        let message = format!("{option} works on Linux only: nobody here tells what was blocked");
+        return Err(usage_error("sandbox", ErrorKind::InvalidValue, message));
+    }
     let chosen = if full_auto { Some(Mode::WorkspaceWrite) } else { sandbox };
     let policy = match chosen.unwrap_or(Mode::ReadOnly) {
         Mode::WorkspaceWrite => SandboxPolicy::WorkspaceWrite {
@@ -162,15 +169,24 @@ pub(crate) fn understand(cli: CliSandbox) -> Result<SandboxArguments, clap::Erro
         Mode::ReadOnly => SandboxPolicy::ReadOnly,
         Mode::DangerFullAccess => SandboxPolicy::DangerFullAccess,
     };
-    let command = as_text("sandbox", command)?;
     let workspace = cd.unwrap_or_else(|| PathBuf::from("."));
+    if cli.status {
+        return Ok(SandboxArguments::Status { policy, workspace, json: cli.json });
+    }
+    let command = as_text("sandbox", command)?;
     Ok(SandboxArguments::Run { command, policy, workspace, report })
 }
 
 /// Does it and says how this program is to end.
 pub(crate) fn sandbox(arguments: SandboxArguments) -> ExitCode {
     let code = match arguments {
-        SandboxArguments::Status { json } => show_status(&enforcement(), json),
+        SandboxArguments::Status { policy, workspace, json } => {
+            let env = std::env::vars_os().collect();
+            match unfinished_roots(&policy, &workspace, &env) {
+                Ok(unfinished) => show_status(&Status::new(unfinished), json),
+                Err(error) => say_error(&error),
+            }
+        }
         SandboxArguments::Run { command, policy, workspace, report } => {
             run(command, policy, workspace, report)
         }
@@ -189,12 +205,15 @@ fn run(command: Vec<String>, policy: SandboxPolicy, workspace: PathBuf, report: 
             let _ = io::stderr().write_all(&said_of(&outcome, report));
             exit::of_code(outcome.exit_code)
         }
-        Err(error) => {
-            let advice = notes::advice(error.kind());
-            let _ = io::stderr().write_all(&notes::error(&error.to_string(), advice));
-            exit::of_failure(error.kind())
-        }
+        Err(error) => say_error(&error),
     }
+}
+
+/// Says what went wrong, and gives the exit code for it.
+fn say_error(error: &RuntimeError) -> u8 {
+    let advice = notes::advice(error.kind());
+    let _ = io::stderr().write_all(&notes::error(&error.to_string(), advice));
+    exit::of_failure(error.kind())
 }
 
 /// How many denials a person is shown who did not ask for them.
@@ -205,6 +224,11 @@ fn said_of(outcome: &TerminalOutcome, report: Report) -> Vec<u8> {
     match report {
         Report::Json => as_json(&Ended::from(outcome)).into_bytes(),
         Report::Denials => notes::blocked(denials, Denials::MOST),
+        Report::DenialsAndJson => {
+            let mut said = notes::blocked(denials, Denials::MOST);
+            said.extend(as_json(&Ended::from(outcome)).into_bytes());
+            said
+        }
         Report::IfItFailed if outcome.exit_code != 0 && io::stderr().is_terminal() => {
             notes::blocked(denials, SHOWN_UNASKED)
         }
@@ -235,7 +259,27 @@ impl<'a> From<&'a TerminalOutcome> for Ended<'a> {
     }
 }
 
-fn show_status(status: &Enforcement, json: bool) -> u8 {
+/// What holds here, and where not all was looked at.
+#[derive(serde::Serialize)]
+struct Status {
+    #[serde(flatten)]
+    enforcement: Enforcement,
+    unfinished_roots: Vec<String>,
+}
+
+impl Status {
+    fn new(unfinished_roots: Vec<PathBuf>) -> Self {
+        // A line for each, whatever its name.
+        let shown = |root: PathBuf| match root.display().to_string() {
+            text if text.contains(char::is_control) => format!("{root:?}"),
+            text => text,
+        };
+        let unfinished_roots = unfinished_roots.into_iter().map(shown).collect();
+        Self { enforcement: enforcement(), unfinished_roots }
+    }
+}
+
+fn show_status(status: &Status, json: bool) -> u8 {
     let text = if json { as_json(status) } else { as_lines(status) };
     match io::stdout().write_all(text.as_bytes()) {
         Ok(()) => 0,
@@ -249,7 +293,7 @@ fn as_json(report: &impl serde::Serialize) -> String {
     json + "\n"
 }
 
-fn as_lines(status: &Enforcement) -> String {
+fn as_lines(Status { enforcement: status, unfinished_roots }: &Status) -> String {
     let yes_or_no = |yes| if yes { "yes" } else { "no" };
     let landlock = match status.landlock_abi {
         0 => "no".to_owned(),
@@ -266,6 +310,10 @@ fn as_lines(status: &Enforcement) -> String {
     } else {
         lines += "\nMissing:\n";
         lines.extend(status.missing.iter().map(|what| format!("- {what}\n")));
+    }
+    if !unfinished_roots.is_empty() {
+        lines += "\nToo large to be searched to the end; repositories further down are writable:\n";
+        lines.extend(unfinished_roots.iter().map(|root| format!("- {root}\n")));
     }
     lines
 }

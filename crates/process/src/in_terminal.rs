@@ -2,7 +2,7 @@
 
 use crate::error::SpawnError;
 use crate::handle::Exit;
-use crate::sys::{Held, in_place};
+use crate::sys::{Held, LaunchError, in_place};
 use sandgate_protocol::Denials;
 use sandgate_sandbox::ExecEnv;
 
@@ -34,21 +34,36 @@ impl RanInTerminal {
     }
 }
 
-/// Runs a command with this program's own standard streams and terminal, and waits for it.
-/// Everything that it started ends with it.
+/// Runs a command with this program's own standard streams and terminal, and waits for it. On Linux
+/// and Windows everything that it started ends with it.
 ///
 /// The calling process must have one thread.
 ///
 /// A command that its grant does not confine replaces this program, as if it had been started in its
-/// place; the call then returns only if that fails.
+/// place, and on macOS so does one that is confined; the call then returns only if that fails. Windows
+/// has nothing of the kind.
 ///
 /// # Errors
 /// When the command could not be started, or could not be confined as its grant says.
 pub fn run_in_terminal(env: &ExecEnv) -> Result<RanInTerminal, SpawnError> {
     SpawnError::check(env)?;
-    let result = match env.cage() {
+    run(env).map_err(|e| SpawnError::from_launch(env, e))
+}
+
+#[cfg(target_os = "linux")]
+fn run(env: &ExecEnv) -> Result<RanInTerminal, LaunchError> {
+    match env.cage() {
         Some(cage) => in_place::run(env, cage),
         None => Err(in_place::become_unconfined(env)),
-    };
-    result.map_err(|e| SpawnError::from_launch(env, e))
+    }
+}
+
+#[cfg(all(unix, not(target_os = "linux")))]
+fn run(env: &ExecEnv) -> Result<RanInTerminal, LaunchError> {
+    Err(in_place::become_command(env))
+}
+
+#[cfg(windows)]
+fn run(env: &ExecEnv) -> Result<RanInTerminal, LaunchError> {
+    in_place::run(env).map(|exit| RanInTerminal { exit, ..RanInTerminal::default() })
 }

@@ -12,7 +12,6 @@ mod drive;
 mod error;
 mod execute;
 mod handle;
-#[cfg(target_os = "linux")]
 mod in_terminal;
 mod output;
 mod shell;
@@ -25,7 +24,6 @@ pub use drive::{OutputSink, Stragglers};
 pub use error::SpawnError;
 pub use execute::{ExecuteOptions, Executed, execute};
 pub use handle::{Exit, ProcessHandle, SpawnedProcess};
-#[cfg(target_os = "linux")]
 pub use in_terminal::{RanInTerminal, run_in_terminal};
 pub use output::{
     Decoded, HeadTailBuffer, ModelFormat, OutputCapture, RawOutput, RawStream, Spill, SpillPolicy,

@@ -27,7 +27,8 @@ pub use observe::{Observer, WantedEvents};
 pub use outcome::CommandOutcome;
 pub use request::{CommandInput, CommandLine, CommandRequest, KeepOutput, new_call_id};
 pub use runtime::Runtime;
-pub use terminal::{TerminalOutcome, TerminalRequest, enforcement, run_in_terminal_as_person};
+pub use terminal::{TerminalOutcome, TerminalRequest};
+pub use terminal::{enforcement, run_in_terminal_as_person, unfinished_roots};
 
 /// Whether a shell reads the person's profile first.
 pub use sandgate_process::Login;

@@ -5,7 +5,7 @@ use crate::error::RuntimeError;
 use sandgate_protocol::{Denials, Enforcement, SandboxPolicy};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// A command that the person at the keyboard wants confined.
 #[derive(Debug, Clone)]
@@ -53,15 +53,30 @@ pub fn enforcement() -> Enforcement {
     sandgate_sandbox::SandboxManager::new().status()
 }
 
+/// The roots that a policy makes writable and that are too large to be searched to the end for
+/// protected names. A repository that was not found there is as writable as the rest.
+///
+/// # Errors
+/// When a root cannot be made writable.
+pub fn unfinished_roots(
+    policy: &SandboxPolicy,
+    workspace: &Path,
+    env: &BTreeMap<OsString, OsString>,
+) -> Result<Vec<PathBuf>, RuntimeError> {
+    let nothing_more = sandgate_policy::Extras::default();
+    let layout = sandgate_sandbox::Layout::of(policy, workspace, env, &nothing_more)
+        .map_err(sandgate_sandbox::SandboxTransformError::from)?;
+    Ok(layout.unfinished().to_vec())
+}
+
 /// Runs a command that the person at the keyboard typed, confined as its policy says, with this
 /// program's standard streams and terminal.
 ///
 /// Call it in a program with one thread. A policy without a sandbox replaces the program by the
-/// command.
+/// command, and on macOS so does one with a sandbox.
 ///
 /// # Errors
 /// When the command was not started.
-#[cfg(target_os = "linux")]
 pub fn run_in_terminal_as_person(
     request: TerminalRequest,
 ) -> Result<TerminalOutcome, RuntimeError> {
@@ -81,16 +96,4 @@ pub fn run_in_terminal_as_person(
         supervised: ran.was_supervised(),
         denials: ran.denials,
     })
-}
-
-/// There is no sandbox for this system yet.
-///
-/// # Errors
-/// Always.
-#[cfg(not(target_os = "linux"))]
-pub fn run_in_terminal_as_person(
-    request: TerminalRequest,
-) -> Result<TerminalOutcome, RuntimeError> {
-    drop(request);
-    Err(sandgate_sandbox::SandboxTransformError::Unavailable.into())
 }

@@ -87,6 +87,27 @@ impl Cage {
         Some(command)
     }
 
+    /// The same where a file of `/proc` is covered by something that cannot be taken away, if that can
+    /// be had here.
+    pub(crate) fn where_proc_is_covered(&self, options: &[&str], script: &str) -> Option<Command> {
+        // What is mounted in one user namespace is locked in the next.
+        const COVERED: &str = "mount --bind /dev/null /proc/version && exec unshare -Urm \"$@\"";
+        let covered = || {
+            let mut command = Command::new("unshare");
+            command.args(["-Urm", "/bin/sh", "-c", COVERED, "sh"]);
+            command
+        };
+        let works = || covered().args(["cat", "/proc/version"]).output();
+        if !has("unshare") || !works().is_ok_and(|out| out.status.success()) {
+            return None;
+        }
+        let mut command = covered();
+        command.arg(sandgate()).arg("sandbox").args(options);
+        command.args(["--", "/bin/sh", "-c", script]);
+        self.settle(&mut command);
+        Some(command)
+    }
+
     fn settle(&self, command: &mut Command) {
         command.current_dir(self.ws("")).env("HOME", self.base().join("home"));
         command.env("WS", self.ws("")).env("OUT", self.base().join("outside"));

@@ -112,6 +112,55 @@ fn the_status_says_what_is_enforced() {
     assert!(json["landlock_abi"] == 0 || words.contains(&landlock), "{words}");
 }
 
+/// spec SANDBOX.68: With a policy, `--status` also names the roots that are too large to be searched for
+/// repositories to the end.
+#[test]
+fn the_status_names_the_roots_that_are_too_large() {
+    let cage = Cage::new();
+    let large = cage.base().canonicalize().unwrap().join("large");
+    for number in 0..2_001 {
+        fs::create_dir_all(large.join(number.to_string()).join("inner")).unwrap();
+    }
+    let model = cage.command(&[], "");
+    let program = model.get_program().to_owned();
+    let status = |arguments: &[&str]| {
+        let mut command = crate::cage::again(&model, &program);
+        command.args(["sandbox", "--status"]).args(arguments).env("TMPDIR", &large);
+        let outcome = Running::start(&mut command).wait();
+        assert_eq!(outcome.code, Some(0), "{outcome:?}");
+        outcome.stdout().to_owned()
+    };
+    let line = format!("- {}\n", large.display());
+    assert!(status(&["--full-auto"]).contains(&line));
+    assert!(!status(&[]).contains(&line), "nothing is writable there");
+    let json = status(&["--full-auto", "--json"]);
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    let unfinished = json["unfinished_roots"].as_array().unwrap();
+    assert!(unfinished.contains(&large.to_str().unwrap().into()), "{json}");
+    fs::remove_dir_all(&large).unwrap();
+    fs::create_dir(&large).unwrap();
+    assert!(!status(&["--full-auto"]).contains(&line), "all of it was searched");
+}
+
+/// spec SANDBOX.72: Where a part of `/proc` is covered, as in some containers, a command is held without
+/// namespaces, and the report says so.
+#[test]
+fn where_proc_is_covered_the_rest_still_holds() {
+    let cage = Cage::new();
+    let script = "echo in > in; echo after > \"$OUT/victim\"";
+    let Some(mut command) = cage.where_proc_is_covered(&["--full-auto", "--json"], script) else {
+        return skipped("there is no unshare here, or it may not do this");
+    };
+    let outcome = Running::start(&mut command).wait();
+    assert!(!matches!(outcome.code, Some(0 | 125..)), "{outcome:?}");
+    let report = outcome.stderr.lines().last().unwrap();
+    let report: serde_json::Value = serde_json::from_str(report).unwrap();
+    assert_eq!(report["enforcement"]["namespaces"], false, "{report}");
+    assert_eq!(report["enforcement"]["seccomp"], true, "{report}");
+    assert_eq!(cage.listing(), ["in"]);
+    assert_eq!(fs::read_to_string(cage.outside("victim")).unwrap(), "before");
+}
+
 /// spec SANDBOX.70: Where namespaces are refused a command still writes only in its roots and reaches
 /// no network, and nothing that it started outlives it or sandgate.
 #[test]

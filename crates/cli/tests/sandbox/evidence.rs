@@ -71,6 +71,20 @@ fn denials_are_said_in_lines() {
     assert_eq!((outcome.code, outcome.stderr.as_str()), (Some(0), "own\n"));
 }
 
+/// spec PROBES.24: `--log-denials` with `--json` says the lines first, and the object on the last one.
+#[test]
+fn denials_are_said_in_lines_and_as_json() {
+    let cage = Cage::new();
+    let options = ["--full-auto", "--log-denials", "--json"];
+    let outcome = cage.run_with(&options, "echo x > \"$OUT/victim\"; exit 4");
+    assert_eq!(outcome.code, Some(4), "{outcome:?}");
+    let mut lines = outcome.stderr.lines().rev();
+    let report: serde_json::Value = serde_json::from_str(lines.next().unwrap()).unwrap();
+    let target = report["denials"][0]["target"].as_str().unwrap();
+    let expected = format!("sandgate: blocked: write {target} (outside the writable roots)");
+    assert_eq!(lines.next(), Some(expected.as_str()), "{outcome:?}");
+}
+
 /// spec PROBES.22: A hundred denials are named, and the rest are counted.
 #[test]
 fn denials_past_a_hundred_are_counted() {

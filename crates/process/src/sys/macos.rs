@@ -14,8 +14,8 @@ use crate::handle::Exit;
 use rustix::process::{Pid, Signal};
 use sandgate_sandbox::ExecEnv;
 use std::io;
-use std::os::unix::process::ExitStatusExt as _;
-use std::process::Stdio;
+use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
+use std::process::{Command as Plain, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -38,7 +38,7 @@ impl Nursery {
         let Ends { stdin, stdout, stderr, terminal, theirs } =
             Ends::connect(launch.stdio).map_err(set_up)?;
         let [their_stdin, their_stdout, their_stderr] = theirs.map(stdio);
-        let mut command = command(env);
+        let mut command = Command::from(command(env));
         command.env_clear().envs(env.env()).current_dir(env.cwd());
         command.stdin(their_stdin).stdout(their_stdout).stderr(their_stderr);
         let takes_terminal = terminal.is_some();
@@ -63,27 +63,44 @@ impl Nursery {
 
 /// The program and its arguments, with what confines it around them.
 #[cfg(target_os = "macos")]
-fn command(env: &ExecEnv) -> Command {
+fn command(env: &ExecEnv) -> Plain {
     let Some(seatbelt) = env.seatbelt() else { return unconfined(env) };
     let argv = seatbelt.wrap(env.program(), env.argv().skip(1));
-    let mut command = Command::new(&argv[0]);
+    let mut command = Plain::new(&argv[0]);
     command.args(&argv[1..]);
     command
 }
 
 #[cfg(not(target_os = "macos"))]
-fn command(env: &ExecEnv) -> Command {
+fn command(env: &ExecEnv) -> Plain {
     unconfined(env)
 }
 
-fn unconfined(env: &ExecEnv) -> Command {
-    let mut command = Command::new(env.program());
+fn unconfined(env: &ExecEnv) -> Plain {
+    let mut command = Plain::new(env.program());
     let mut argv = env.argv();
     if let Some(name) = argv.next() {
         command.arg0(name);
     }
     command.args(argv);
     command
+}
+
+/// Commands in the terminal that this program was started in.
+pub(crate) mod in_place {
+    use super::{ExecEnv, LaunchError, command, stage_of};
+    use crate::sys::check_directory;
+    use std::os::unix::process::CommandExt as _;
+
+    /// Becomes the command, with what confines it around it. Returns only on failure.
+    pub(crate) fn become_command(env: &ExecEnv) -> LaunchError {
+        if let Err(error) = check_directory(env.cwd()) {
+            return error;
+        }
+        let mut command = command(env);
+        let error = command.env_clear().envs(env.env()).current_dir(env.cwd()).exec();
+        LaunchError::new(stage_of(&error), error)
+    }
 }
 
 /// The step that failed, as far as the error tells.

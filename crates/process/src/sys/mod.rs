@@ -13,7 +13,7 @@ pub(crate) use linux::{Job, Nursery, Remote, in_place};
 #[cfg(all(unix, not(target_os = "linux")))]
 mod macos;
 #[cfg(all(unix, not(target_os = "linux")))]
-pub(crate) use macos::{Job, Nursery, Remote};
+pub(crate) use macos::{Job, Nursery, Remote, in_place};
 
 #[cfg(unix)]
 mod streams;
@@ -23,7 +23,7 @@ pub(crate) use streams::{Reader, Terminal, Writer};
 #[cfg(windows)]
 mod windows;
 #[cfg(windows)]
-pub(crate) use windows::{Job, Nursery, Reader, Remote, Terminal, Writer};
+pub(crate) use windows::{Job, Nursery, Reader, Remote, Terminal, Writer, in_place};
 
 use crate::handle::Exit;
 use crate::spawner::{Stdin, TerminalSize};

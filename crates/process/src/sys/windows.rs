@@ -59,6 +59,26 @@ impl Nursery {
     }
 }
 
+/// Commands in the console that this program was started in.
+pub(crate) mod in_place {
+    use super::streams::inherited;
+    use super::{Exit, JobObject, LaunchError, Stage, create};
+    use crate::spawner::Stdin;
+    use sandgate_sandbox::ExecEnv;
+    use std::io;
+
+    /// Runs a command with our own streams and waits for it. What it leaves behind ends with its job.
+    pub(crate) fn run(env: &ExecEnv) -> Result<Exit, LaunchError> {
+        let set_up = |e: io::Error| LaunchError::new(Stage::SetUp, e);
+        crate::sys::check_directory(env.cwd())?;
+        let object = JobObject::new(env.restriction().is_some()).map_err(set_up)?;
+        let streams = inherited().map_err(set_up)?;
+        let created = create::create(env, Stdin::Inherit, &streams, &object)?;
+        drop(streams);
+        create::wait(&created.process).map(Exit::Code).map_err(set_up)
+    }
+}
+
 /// Waits for a process on a thread of its own, which lives as long as the process.
 fn watch(process: OwnedHandle) -> io::Result<oneshot::Receiver<Exit>> {
     let (tell, hear) = oneshot::channel();

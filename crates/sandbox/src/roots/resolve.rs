@@ -150,6 +150,10 @@ pub(super) fn is_on_a_kernel_file_system(_path: &Path) -> bool {
     false
 }
 
+/// The variables that say where temporary files go, and where the person is at home.
+const TEMPORARY: &[&str] = if cfg!(windows) { &["TEMP", "TMP"] } else { &["TMPDIR"] };
+const HOME: &str = if cfg!(windows) { "USERPROFILE" } else { "HOME" };
+
 /// The directories for temporary files. What a variable names may be gone or of no use; nothing is
 /// lost by leaving it out.
 pub(super) fn scratch(
@@ -160,9 +164,9 @@ pub(super) fn scratch(
     else {
         return BTreeSet::new();
     };
-    let slash_tmp = (!exclude_slash_tmp).then_some(OsStr::new("/tmp"));
-    let variable = env.get(OsStr::new("TMPDIR")).map(OsString::as_os_str);
-    let tmpdir = variable.filter(|_| !exclude_tmpdir_env_var);
+    let slash_tmp = (!exclude_slash_tmp && cfg!(unix)).then_some(OsStr::new("/tmp"));
+    let variables = TEMPORARY.iter().filter_map(|name| env.get(OsStr::new(name)));
+    let tmpdir = variables.map(OsString::as_os_str).filter(|_| !exclude_tmpdir_env_var);
     let candidates = slash_tmp.into_iter().chain(tmpdir).map(Path::new);
     let canonical = candidates.filter(|path| path.is_absolute()).flat_map(Path::canonicalize);
     canonical.filter(|path| path.is_dir() && is_fit_for_scratch(path)).collect()
@@ -177,6 +181,6 @@ fn is_fit_for_scratch(path: &Path) -> bool {
 pub(super) fn codex_home(env: &BTreeMap<OsString, OsString>) -> Option<PathBuf> {
     let variable = |name: &str| env.get(OsStr::new(name)).filter(|value| !value.is_empty());
     let named = variable("CODEX_HOME").map(PathBuf::from);
-    let path = named.or_else(|| Some(Path::new(variable("HOME")?).join(".codex")))?;
+    let path = named.or_else(|| Some(Path::new(variable(HOME)?).join(".codex")))?;
     path.is_absolute().then_some(path)
 }

@@ -5,9 +5,10 @@ use super::wire::{Request, Streams};
 use crate::sys::Stage;
 use rustix::fd::{BorrowedFd, OwnedFd};
 use rustix::io::Errno;
-use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
+use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
 use sandgate_sandbox::linux::Stuck;
 use std::ffi::{CStr, c_char, c_void};
+use std::mem::ManuallyDrop;
 use std::ptr;
 
 /// Why a command could not be started.
@@ -60,7 +61,7 @@ pub(super) struct Strings {
 }
 
 /// More than any kernel takes for arguments and environment together.
-const SHARED_BYTES: usize = 8 << 20;
+const MOST_BYTES: usize = 8 << 20;
 
 impl Strings {
     /// Room for the strings of one request.
@@ -68,9 +69,18 @@ impl Strings {
         Self::map((request.len as usize).max(1), MapFlags::PRIVATE)
     }
 
-    /// Room for any request's strings, which a process that is forked later sees too.
-    pub(super) fn shared() -> Result<Self, Failure> {
-        Self::map(SHARED_BYTES, MapFlags::SHARED | MapFlags::NORESERVE)
+    /// Room for any request's strings.
+    pub(super) fn room() -> Result<Self, Failure> {
+        let strings = Self::map(MOST_BYTES, MapFlags::PRIVATE | MapFlags::NORESERVE)?;
+        // Few are longer than a page, and a huge one takes long to clear.
+        // SAFETY: it says nothing about what is in there.
+        let _ = unsafe { madvise(strings.mapping, strings.size, Advice::LinuxNoHugepage) };
+        Ok(strings)
+    }
+
+    /// The same memory for a process that shares all of it, and does not give it back.
+    pub(super) fn again(&self) -> ManuallyDrop<Self> {
+        ManuallyDrop::new(Self { mapping: self.mapping, size: self.size })
     }
 
     fn map(size: usize, flags: MapFlags) -> Result<Self, Failure> {

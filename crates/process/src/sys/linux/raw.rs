@@ -34,24 +34,7 @@ pub(super) unsafe fn fork_host() -> Result<Forked, Errno> {
 /// # Safety
 /// As for [`fork_host`], and the flags may name namespaces only.
 pub(super) unsafe fn fork_into(namespaces: u32) -> Result<Forked, Errno> {
-    // SAFETY: the caller's promise.
-    unsafe { fork_with(c_long::from(namespaces)) }
-}
-
-/// Forks a process that has one table of descriptors together with this one.
-///
-/// # Safety
-/// As for [`fork_host`], and neither process may close what the other one uses, until the child has
-/// called [`part_with_descriptors`].
-pub(super) unsafe fn fork_sharing_descriptors() -> Result<Forked, Errno> {
-    // SAFETY: the caller's promise.
-    unsafe { fork_with(c_long::from(libc::CLONE_FILES)) }
-}
-
-/// # Safety
-/// As for [`fork_host`]; the flags may not share memory.
-unsafe fn fork_with(flags: c_long) -> Result<Forked, Errno> {
-    let flags = flags | c_long::from(libc::SIGCHLD);
+    let flags = c_long::from(namespaces) | c_long::from(libc::SIGCHLD);
     // The argument order differs between architectures, but all but the flags are zero.
     // SAFETY: without CLONE_VM this is a plain fork; the caller keeps the child's promise.
     let pid = unsafe { libc::syscall(libc::SYS_clone, flags, 0, 0, 0, 0) };
@@ -274,6 +257,25 @@ pub(super) unsafe fn start_sharing_memory(
 ) -> Result<c_int, Errno> {
     let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
     // SAFETY: the stack is live, big enough and used by nobody else while this process is held up.
+    let pid = unsafe { libc::clone(child, stack.top, flags, arg) };
+    if pid > 0 { Ok(pid) } else { Err(last_errno()) }
+}
+
+/// Starts a process that shares this one's memory until it executes a program or exits, and its table
+/// of descriptors until it has called [`part_with_descriptors`]. Both go on at once. Returns the new
+/// process's id.
+///
+/// # Safety
+/// As for [`start_sharing_memory`]. Nobody else may use the stack, neither process may close what the
+/// other one uses of the descriptors that they share, and only one of them at a time may make a call
+/// that tells an error by the C library's `errno`, which they share as well.
+pub(super) unsafe fn start_beside(
+    stack: &ChildStack,
+    child: extern "C" fn(*mut c_void) -> c_int,
+    arg: *mut c_void,
+) -> Result<c_int, Errno> {
+    let flags = libc::CLONE_VM | libc::CLONE_FILES | libc::SIGCHLD;
+    // SAFETY: the caller's promise; the stack stays mapped as long as this process lives.
     let pid = unsafe { libc::clone(child, stack.top, flags, arg) };
     if pid > 0 { Ok(pid) } else { Err(last_errno()) }
 }

@@ -5,7 +5,7 @@
 
 use super::children;
 use super::plan::{Failure, Plan, Step, Strings};
-use super::raw::{self, Forked, NeverReturn};
+use super::raw::{self, ChildStack, NeverReturn};
 use super::wire::{Request, Streams};
 use crate::sys::Stage;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -16,9 +16,12 @@ use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
     SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recvmsg, sendmsg, socketpair,
 };
-use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, waitid};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, WaitOptions};
+use rustix::process::{kill_process, waitid, waitpid};
 use sandgate_sandbox::linux::{Inside, JobRules, Mode};
-use std::mem::MaybeUninit;
+use std::ffi::{c_int, c_void};
+use std::mem::{ManuallyDrop, MaybeUninit};
+use std::ptr;
 
 /// How a command stands to the session and the process group of its guard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,32 +56,37 @@ impl Vestibule {
         // While the old /proc can still be seen: it counts processes as the rest of the system does.
         let list = children::list();
         let rules = inside.prepare_job(mode)?;
-        let strings = Strings::shared()?;
+        let strings = Strings::room()?;
         let kind = SocketType::SEQPACKET;
         let (ours, its) =
             socketpair(AddressFamily::UNIX, kind, SocketFlags::CLOEXEC, None).map_err(&set_up)?;
         let flags = OFlags::RDWR | OFlags::CLOEXEC;
         let null = openat(CWD, c"/dev/null", flags, FileMode::empty()).map_err(&set_up)?;
-        let guard = rustix::process::getpid();
-        // SAFETY: the child makes only kernel calls and never returns; while it shares our
-        // descriptors it closes none.
-        match unsafe { raw::fork_sharing_descriptors() }.map_err(Failure::at(Stage::Fork))? {
-            Forked::Child => {
-                let kept = Kept { socket: &its, null: &null, strings: &strings };
-                wait_inside(inside, &rules, session, guard, &kept)
-            }
-            Forked::Parent(pid) => {
-                let pid =
-                    Pid::from_raw(pid).ok_or(Errno::CHILD).map_err(Failure::at(Stage::Fork))?;
-                let listener = hear_confined(&ours, pid)?;
-                // From now on only the other process has this end, so that its end is heard.
-                drop(its);
-                let own = (mode == Mode::LandlockOnly).then_some(pid);
-                let outer_pid = list.ok().and_then(|list| children::only(&list)).or(own);
-                let outer_pid = outer_pid.map_or(0, |pid| pid.as_raw_nonzero().get());
-                Ok(Self { pid, outer_pid, listener, strings, socket: ours })
-            }
-        }
+        let stack = ChildStack::map().map_err(&set_up)?;
+        let mut start = Start {
+            inside,
+            rules: &rules,
+            session,
+            guard: Some(rustix::process::getpid()),
+            socket: its.as_fd(),
+            null: null.as_fd(),
+            strings: strings.again(),
+        };
+        let arg = ptr::from_mut(&mut start).cast();
+        // SAFETY: `wait_inside` makes only kernel calls and never returns. It reads `start` before it
+        // says its first words, which are waited for below, and writes to no memory but its own stack
+        // and mappings. While it shares our descriptors it closes none. Of the two processes one
+        // waits until the other has said something, or makes calls that do not use `errno`.
+        let pid = unsafe { raw::start_beside(&stack, wait_inside, arg) };
+        let pid = pid.map_err(Failure::at(Stage::Fork))?;
+        let pid = Pid::from_raw(pid).ok_or(Errno::CHILD).map_err(Failure::at(Stage::Fork))?;
+        let listener = hear_confined(&ours, pid)?;
+        // From now on only the other process has this end, so that its end is heard.
+        drop(its);
+        let own = (mode == Mode::LandlockOnly).then_some(pid);
+        let outer_pid = list.ok().and_then(|list| children::only(&list)).or(own);
+        let outer_pid = outer_pid.map_or(0, |pid| pid.as_raw_nonzero().get());
+        Ok(Self { pid, outer_pid, listener, strings, socket: ours })
     }
 
     /// Whether it still waits: somebody may have killed it.
@@ -127,12 +135,19 @@ const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 fn hear_from(socket: &OwnedFd, pid: Pid) -> Result<Heard, Errno> {
     let look = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
     let mut fds = [PollFd::new(socket, PollFlags::IN)];
-    while rustix::io::retry_on_intr(|| poll(&mut fds, Some(&LOOK)))? == 0 {
-        if !matches!(waitid(WaitId::Pid(pid), look), Ok(None)) {
-            return Ok(Heard::End);
+    loop {
+        match rustix::io::retry_on_intr(|| poll(&mut fds, Some(&LOOK))) {
+            Ok(0) if matches!(waitid(WaitId::Pid(pid), look), Ok(None)) => {}
+            Ok(0) => return Ok(Heard::End),
+            Ok(_) => return hear(socket),
+            Err(errno) => {
+                // It may not go on with memory of ours that we do not keep for it.
+                let _ = kill_process(pid, Signal::KILL);
+                let _ = rustix::io::retry_on_intr(|| waitpid(Some(pid), WaitOptions::empty()));
+                return Err(errno);
+            }
         }
     }
-    hear(socket)
 }
 
 fn hear_confined(socket: &OwnedFd, pid: Pid) -> Result<Option<OwnedFd>, Failure> {
@@ -174,7 +189,7 @@ fn hear(socket: &OwnedFd) -> Result<Heard, Errno> {
     })
 }
 
-fn say(socket: &OwnedFd, what: u8, one: i32, two: i32, words: &[u8]) {
+fn say(socket: BorrowedFd<'_>, what: u8, one: i32, two: i32, words: &[u8]) {
     let mut message = [0u8; MESSAGE_BYTES];
     let [first, a, b, c, d, e, f, g, h, rest @ ..] = &mut message;
     *first = what;
@@ -186,30 +201,33 @@ fn say(socket: &OwnedFd, what: u8, one: i32, two: i32, words: &[u8]) {
     let _ = rustix::io::write(socket, &message);
 }
 
-fn give_up(socket: &OwnedFd, Failure { stage, errno, step }: Failure) -> ! {
+fn give_up(socket: BorrowedFd<'_>, Failure { stage, errno, step }: Failure) -> ! {
     let stage = (stage as u32).cast_signed();
     say(socket, FAILED, stage, errno.raw_os_error(), step.as_bytes());
     raw::exit_now(127);
 }
 
-/// What the process has of its guard's.
-struct Kept<'a> {
-    socket: &'a OwnedFd,
+/// What the process has of its guard's. It is the guard's memory: once the guard has heard of it only
+/// copies may be used.
+struct Start<'a> {
+    inside: &'a Inside,
+    rules: &'a JobRules,
+    session: Session,
+    guard: Option<Pid>,
+    socket: BorrowedFd<'a>,
     /// The cage's own `/dev/null`.
-    null: &'a OwnedFd,
-    strings: &'a Strings,
+    null: BorrowedFd<'a>,
+    strings: ManuallyDrop<Strings>,
 }
 
-/// The life of the process: gives up its rights, waits, and becomes the command.
-fn wait_inside(
-    inside: &Inside,
-    rules: &JobRules,
-    session: Session,
-    guard: Pid,
-    kept: &Kept<'_>,
-) -> ! {
+/// The life of the process: gives up its rights, waits, and becomes the command. It shares its guard's
+/// memory, so that making it copies none and executing the command clears none away.
+extern "C" fn wait_inside(start: *mut c_void) -> c_int {
     let _never = NeverReturn;
-    let Kept { socket, null, strings } = kept;
+    // SAFETY: `Vestibule::open` passed a pointer to this, and keeps it until it has heard of us. What
+    // is read out is not dropped, because this process never leaves this function.
+    let start = unsafe { ptr::read(start.cast::<Start<'_>>()) };
+    let Start { inside, rules, session, guard, socket, null, strings } = start;
     let _ = rustix::thread::set_name(c"sg-vestibule");
     let confined = || -> Result<Option<OwnedFd>, Failure> {
         let set_up = Failure::at(Stage::SetUp);
@@ -219,7 +237,7 @@ fn wait_inside(
         let listener = inside.confine(rules)?;
         // Giving up rights forgets this signal, so it is asked for after that.
         rustix::process::set_parent_process_death_signal(Some(Signal::KILL)).map_err(&set_up)?;
-        if rustix::process::getppid() != Some(guard) {
+        if rustix::process::getppid() != guard {
             // The guard died before the line above could take effect.
             raw::exit_now(137);
         }
@@ -241,7 +259,7 @@ fn wait_inside(
     say(socket, CONFINED, number, 0, b"");
     let Some((request, stdio)) = receive(socket) else { raw::exit_now(0) };
     let become_command = || -> Result<Failure, Failure> {
-        let plan = Plan::lay_out(request, strings)?;
+        let plan = Plan::lay_out(request, &strings)?;
         match (request.streams, &stdio) {
             (Streams::Inherited, _) => {}
             (streams, [Some(stdin), Some(stdout), Some(stderr)]) => {
@@ -259,7 +277,7 @@ fn wait_inside(
 
 /// Puts the cage's own `/dev/null` in the place of the host's among the standard streams. No mount of
 /// the cage is over a file that was opened outside: root could change the mode of this one for everybody.
-fn part_with_the_hosts_null(null: &OwnedFd) -> Result<(), Errno> {
+fn part_with_the_hosts_null(null: BorrowedFd<'_>) -> Result<(), Errno> {
     let device = fstat(null)?.st_rdev;
     let is_null = |stream: BorrowedFd<'_>| {
         fstat(stream).is_ok_and(|stat| {
@@ -279,7 +297,7 @@ fn part_with_the_hosts_null(null: &OwnedFd) -> Result<(), Errno> {
     Ok(())
 }
 
-fn receive(socket: &OwnedFd) -> Option<(Request, [Option<OwnedFd>; 3])> {
+fn receive(socket: BorrowedFd<'_>) -> Option<(Request, [Option<OwnedFd>; 3])> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
     let mut ancillary = RecvAncillaryBuffer::new(&mut space);
     let mut bytes = [0u8; Request::LEN];

@@ -17,7 +17,7 @@ use rustix::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd, RawFd};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, send};
 use rustix::process::{Pid, Signal, WaitStatus, kill_process, kill_process_group};
-use sandgate_sandbox::linux::supervisor::Supervisor;
+use sandgate_sandbox::linux::supervisor::{Denial, Supervisor};
 use sandgate_sandbox::linux::{Inside, Mode, ScopeNames};
 use std::ffi::{c_int, c_void};
 use std::ptr;
@@ -239,7 +239,8 @@ fn watch_over(
 struct Ready {
     child: bool,
     order: bool,
-    asked: bool,
+    /// It is the supervisor's turn; what there is where it hears of questions.
+    asked: Option<PollFlags>,
 }
 
 /// Where a warden stands to the processes of its job.
@@ -299,8 +300,8 @@ impl Warden<'_> {
             if ready.child {
                 let _ = rustix::io::read(&self.child_signals, &mut [0u8; 512]);
             }
-            if ready.asked {
-                self.supervise();
+            if let Some(seen) = ready.asked {
+                self.supervise(Some(seen));
             }
             if ready.order && self.control.is_some() {
                 self.obey();
@@ -330,13 +331,15 @@ impl Warden<'_> {
         let pause = if self.killing { Some(next_pass(self.quiet)) } else { patience };
         let polled = poll(fds.get_mut(..used).unwrap_or_default(), pause.as_ref());
         let ready = |fd: Option<&PollFd<'_>>| fd.is_some_and(|fd| !fd.revents().is_empty());
-        let asked = fds.iter().take(used).skip(2).any(|fd| ready(Some(fd)));
+        let questions = || fds.iter().take(used).skip(2);
+        let seen = questions().next().map_or(PollFlags::empty(), PollFd::revents);
+        let asked = questions().any(|fd| ready(Some(fd))).then_some(seen);
         let ready = Ready { child: ready(fds.first()), order: ready(fds.get(1)), asked };
         match polled {
             Ok(0) => {
                 self.quiet += 1;
                 // What was put off is due.
-                return Ready { asked: patience.is_some(), ..ready };
+                return Ready { asked: patience.map(|_| PollFlags::empty()), ..ready };
             }
             Ok(_) | Err(Errno::INTR) => self.quiet = 0,
             Err(_) => self.killing = true,
@@ -344,11 +347,12 @@ impl Warden<'_> {
         ready
     }
 
-    /// Answers for the job, and passes on what was refused.
-    fn supervise(&mut self) {
+    /// Answers for the job, and passes on what was refused. `seen` is what a poll has said of questions;
+    /// without it all of them are looked for.
+    fn supervise(&mut self, seen: Option<PollFlags>) {
         let Some(supervisor) = &mut self.supervisor else { return };
         let (control, more_denied) = (&self.control, &mut self.more_denied);
-        supervisor.serve(&mut |denial| {
+        let mut report = |denial: Denial<'_>| {
             let reply = Reply::Denied {
                 operation: denial.operation as u32,
                 rule: denial.rule as u32,
@@ -362,7 +366,11 @@ impl Warden<'_> {
             if !control.as_ref().is_some_and(told) {
                 *more_denied += 1;
             }
-        });
+        };
+        match seen {
+            Some(seen) => supervisor.go_on(seen, &mut report),
+            None => supervisor.serve(&mut report),
+        }
         if supervisor.is_over() {
             self.more_denied += supervisor.take_more();
             self.supervisor = None;
@@ -399,13 +407,13 @@ impl Warden<'_> {
         };
         if let Some(status) = ended {
             // What it tried last may still be unsaid.
-            self.supervise();
+            self.supervise(None);
             self.report_more_denied();
             self.report(Reply::Ended(Ended { exit: exit_of(status), stragglers: alive }));
         }
         if !self.killing {
             if !alive {
-                self.supervise();
+                self.supervise(None);
                 self.report_more_denied();
             }
             return alive;
@@ -417,7 +425,7 @@ impl Warden<'_> {
         if alive && (found.all == 0 || found.all > found.refused) {
             return true;
         }
-        self.supervise();
+        self.supervise(None);
         self.report_more_denied();
         self.report(Reply::Gone { left: found.refused });
         false

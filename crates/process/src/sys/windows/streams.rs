@@ -63,6 +63,17 @@ async fn pipe(direction: Direction) -> io::Result<(NamedPipeServer, OwnedHandle)
     Ok((server, client.into()))
 }
 
+/// Copies of this program's own streams, for a job to have.
+pub(super) fn inherited() -> io::Result<[OwnedHandle; 3]> {
+    let streams = [
+        io::stdin().as_handle().try_clone_to_owned()?,
+        io::stdout().as_handle().try_clone_to_owned()?,
+        io::stderr().as_handle().try_clone_to_owned()?,
+    ];
+    streams.iter().try_for_each(make_inheritable)?;
+    Ok(streams)
+}
+
 fn make_inheritable(handle: &OwnedHandle) -> io::Result<()> {
     // SAFETY: a live handle; only a flag of it changes.
     done(unsafe {

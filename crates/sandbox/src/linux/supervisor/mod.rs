@@ -118,6 +118,15 @@ enum Answer {
     Later,
 }
 
+/// What there was on a listener.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Heard {
+    Question,
+    Nothing,
+    /// No question will come any more.
+    Last,
+}
+
 /// Answers for the calls of one command and of all that it starts.
 pub struct Supervisor<'a> {
     /// `None` when no process is left that could ask.
@@ -146,14 +155,15 @@ impl<'a> Supervisor<'a> {
         Self { listener: Some(listener), scope, pending, evidence, target: PathText::new() }
     }
 
-    /// What to poll, and for what: no more than [`Supervisor::MOST_FDS`]. When one of them is ready,
-    /// or [`Supervisor::patience`] has passed, it is time for [`Supervisor::serve`].
+    /// What to poll, and for what: no more than [`Supervisor::MOST_FDS`], and first where questions
+    /// arrive. When one of them is ready, or [`Supervisor::patience`] has passed, it is time for
+    /// [`Supervisor::go_on`].
     pub fn poll_fds(&self) -> impl Iterator<Item = (BorrowedFd<'_>, PollFlags)> {
         let listener = self.listener.iter().map(|fd| (fd.as_fd(), PollFlags::IN));
         listener.chain(self.pending.poll_fds())
     }
 
-    /// How long [`Supervisor::serve`] can be left alone while nothing is ready; `None` is for ever.
+    /// How long [`Supervisor::go_on`] can be left alone while nothing is ready; `None` is for ever.
     pub fn patience(&self) -> Option<Duration> {
         self.pending.patience()
     }
@@ -169,28 +179,51 @@ impl<'a> Supervisor<'a> {
         self.evidence.take_more()
     }
 
+    /// Goes on after a poll. `seen` is what it has said of the first descriptor: at most one question
+    /// is answered, so that nobody has to look a second time whether there is one.
+    pub fn go_on(&mut self, seen: PollFlags, report: &mut dyn FnMut(Denial<'_>)) {
+        let Some(listener) = self.listener.take() else { return };
+        self.pending.go_on(listener.as_fd());
+        if self.hear(listener.as_fd(), seen, report) != Heard::Last {
+            self.listener = Some(listener);
+        }
+    }
+
     /// Answers what is ready to be answered. Never waits; while there is more, the descriptors say
     /// so.
     pub fn serve(&mut self, report: &mut dyn FnMut(Denial<'_>)) {
         let Some(listener) = self.listener.take() else { return };
         self.pending.go_on(listener.as_fd());
-        // Who is answered often asks again before we get to look.
         for _ in 0..MOST_IN_A_ROW {
-            let events = events(listener.as_fd());
-            if events.is_empty() {
-                break;
-            }
-            if !events.contains(PollFlags::IN) {
-                // Nobody is left who could ask.
-                self.pending = Pending::new();
-                return;
-            }
-            // To receive would wait if nobody had asked. Who did may be gone meanwhile.
-            if let Ok(asked) = notify::receive(listener.as_fd()) {
-                self.answer(listener.as_fd(), &asked, report);
+            match self.hear(listener.as_fd(), events(listener.as_fd()), report) {
+                Heard::Question => {}
+                Heard::Nothing => break,
+                Heard::Last => return,
             }
         }
         self.listener = Some(listener);
+    }
+
+    /// Takes a question that a poll has seen, and answers it.
+    fn hear(
+        &mut self,
+        listener: BorrowedFd<'_>,
+        seen: PollFlags,
+        report: &mut dyn FnMut(Denial<'_>),
+    ) -> Heard {
+        if seen.contains(PollFlags::IN) {
+            // To receive would wait if nobody had asked. Who did may be gone meanwhile.
+            if let Ok(asked) = notify::receive(listener) {
+                self.answer(listener, &asked, report);
+            }
+            Heard::Question
+        } else if seen.is_empty() {
+            Heard::Nothing
+        } else {
+            // Nobody is left who could ask.
+            self.pending = Pending::new();
+            Heard::Last
+        }
     }
 
     fn answer(

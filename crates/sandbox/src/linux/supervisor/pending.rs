@@ -92,11 +92,13 @@ struct Waiting {
 /// All connects that are under way.
 pub(super) struct Pending {
     waiting: [Option<Waiting>; MOST],
+    /// How many there are: almost always none, and then the many places need not be looked at.
+    count: usize,
 }
 
 impl Pending {
     pub(super) const fn new() -> Self {
-        Self { waiting: [const { None }; MOST] }
+        Self { waiting: [const { None }; MOST], count: 0 }
     }
 
     /// Takes one over. Gives it back when there are too many.
@@ -110,38 +112,47 @@ impl Pending {
         let until = limit.and_then(|limit| now.checked_add(limit));
         let (next_try, next_look) = (now + NEXT_TRY, now + NEXT_LOOK);
         *free = Some(Waiting { id, thread, connect, waits, next_try, next_look, until });
+        self.count += 1;
         true
     }
 
     /// What to poll for.
     pub(super) fn poll_fds(&self) -> impl Iterator<Item = (BorrowedFd<'_>, PollFlags)> {
-        let answered = self.waiting.iter().flatten().filter(|one| one.waits == Waits::ForAnswer);
+        let answered = self.all().filter(|one| one.waits == Waits::ForAnswer);
         answered.map(|one| (one.connect.socket.as_fd(), PollFlags::OUT))
     }
 
     /// How long nothing needs to be looked at unless it is polled for.
     pub(super) fn patience(&self) -> Option<Duration> {
+        if self.count == 0 {
+            return None;
+        }
         let now = Instant::now();
         let next = |one: &Waiting| match one.waits {
             Waits::ForAnswer => one.next_look,
             Waits::ForRoom => one.next_try.min(one.next_look),
         };
-        let times = self
-            .waiting
-            .iter()
-            .flatten()
-            .map(|one| next(one).min(one.until.unwrap_or(now + NEXT_LOOK)));
+        let times = self.all().map(|one| next(one).min(one.until.unwrap_or(now + NEXT_LOOK)));
         times.min().map(|next| next.saturating_duration_since(now))
+    }
+
+    fn all(&self) -> impl Iterator<Item = &Waiting> {
+        let places = if self.count == 0 { &[] } else { self.waiting.as_slice() };
+        places.iter().flatten()
     }
 
     /// Goes on with all that can go on, and answers those that have come to an end.
     pub(super) fn go_on(&mut self, listener: BorrowedFd<'_>) {
+        if self.count == 0 {
+            return;
+        }
         for slot in &mut self.waiting {
             let Some(waiting) = slot else { continue };
             let Some(reply) = waiting.go_on(listener) else { continue };
             // Who is gone needs no answer.
             let _ = notify::reply(listener, waiting.id, reply);
             *slot = None;
+            self.count -= 1;
         }
     }
 }

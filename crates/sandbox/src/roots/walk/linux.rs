@@ -2,7 +2,8 @@
 //! and a directory costs its name.
 //!
 //! Most directories hold no others. Where the file system counts the directories in a directory, such
-//! a leaf is not read: it is asked for the protected names only, which costs half as much.
+//! a leaf is not read: it is asked for the protected names only, which costs half as much. So is a
+//! directory that lies as deep as the walk goes, however much it holds.
 
 use super::{Limits, Walked};
 use crate::roots::protected::{PROTECTED, is_protected_bytes};
@@ -20,8 +21,8 @@ use std::path::{Path, PathBuf};
 /// directory in it. In this order: ext2 to ext4, XFS, tmpfs.
 const COUNTING: [FsWord; 3] = [0xef53, 0x5846_5342, 0x0102_1994];
 
-/// How many leaves are asked for each directory that may be looked into; more count as such.
-const LEAVES: usize = 10;
+/// How many directories are asked for each one that may be looked into; more count as such.
+const ASKED: usize = 10;
 
 /// Room for a block of entries: more than one full of the longest names.
 const BLOCK: usize = 32 * 1024;
@@ -42,7 +43,7 @@ pub(in crate::roots) fn walk(root: &Path, limits: Limits, elsewhere: &BTreeSet<P
         elsewhere: inside.filter(|path| !path.as_os_str().is_empty()).collect(),
         tree: Tree::default(),
         looked_at: 0,
-        leaves: 0,
+        asked_of: 0,
         asked: Vec::new(),
         walked: Walked { complete: true, ..Walked::default() },
     };
@@ -61,17 +62,11 @@ struct Walker<'a> {
     looked_at: usize,
     /// The root, if its file system counts the directories in a directory.
     counting: Option<Stat>,
-    /// How many leaves have been asked.
-    leaves: usize,
+    /// How many directories have been asked.
+    asked_of: usize,
     /// Room for a path that is asked for.
     asked: Vec<u8>,
     walked: Walked,
-}
-
-/// Whether a directory on a file system that counts holds no other.
-fn is_leaf(found: &Stat) -> bool {
-    // The type of the count is not the same on every machine.
-    matches!(found.st_nlink, 2)
 }
 
 /// A limit was reached.
@@ -149,26 +144,32 @@ impl Walker<'_> {
             if !is_directory || level >= self.limits.depth {
                 continue;
             }
-            if !self.ask_leaf(&directory, path, name) && self.has_room() {
+            let is_last = level + 1 == self.limits.depth;
+            let asked =
+                (is_last || self.is_leaf(&directory, name)) && self.ask(&directory, path, name);
+            if !asked && self.has_room() {
                 self.tree.add(at, level + 1, bytes);
             }
         }
         Ok(())
     }
 
-    /// Asks a directory for the protected names, if it holds no other directory. Otherwise, or if it
-    /// does not answer, it has to be looked into.
-    fn ask_leaf(&mut self, directory: &OwnedFd, path: &[u8], name: &CStr) -> bool {
-        let Some(root) = &self.counting else { return false };
-        if self.leaves == self.limits.directories.saturating_mul(LEAVES) {
+    /// Whether a directory certainly holds no other directory.
+    fn is_leaf(&self, directory: &OwnedFd, name: &CStr) -> bool {
+        self.counting.as_ref().is_some_and(|root| {
+            statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)
+                // The type of the count is not the same on every machine.
+                .is_ok_and(|found| found.st_dev == root.st_dev && matches!(found.st_nlink, 2))
+        })
+    }
+
+    /// Asks a directory for the protected names. If it does not answer, it has to be looked into.
+    fn ask(&mut self, directory: &OwnedFd, path: &[u8], name: &CStr) -> bool {
+        if self.asked_of == self.limits.directories.saturating_mul(ASKED) {
             return false;
         }
+        self.asked_of += 1;
         let look = |path: &[u8]| statat(directory, path, AtFlags::SYMLINK_NOFOLLOW);
-        match look(name.to_bytes()) {
-            Ok(found) if found.st_dev == root.st_dev && is_leaf(&found) => {}
-            _ => return false,
-        }
-        self.leaves += 1;
         let mut found = [false; PROTECTED.len()];
         for (found, protected) in found.iter_mut().zip(PROTECTED) {
             self.asked.clear();
