@@ -88,21 +88,34 @@ pub(super) fn login_shell(session: &Session, progress: &Progress) -> anyhow::Res
     Ok(vec![confined.judge(row, MOST)?])
 }
 
-/// All that a session needs made, one command, and all of it ended. The protected names are searched
-/// for in between, in /tmp too, so what lies there counts; without it nothing of the machine does.
+/// How far the first command of a session is followed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Until {
+    /// To its result, for which somebody waits.
+    Result,
+    /// To the end of all that was made for it, for which nobody does.
+    NothingIsLeft,
+}
+
+/// All that a session needs made, and one command. The protected names are searched for in between, in
+/// /tmp too, so what lies there counts; without it nothing of the machine does.
 pub(super) fn first_command(session: &Session, progress: &Progress) -> anyhow::Result<Vec<Row>> {
     let what = "/bin/true, confined, first command";
-    let (layers, pair) = first_command_with(Tmp::Writable, session, progress)?;
+    let (layers, pair) = first_command_with(Tmp::Writable, Until::Result, session, progress)?;
     let row = Row::of_times(what, REFERENCE, &pair)
         .detail("directories of /tmp", Quantity::count(directories_of_tmp()));
     let row = layers.judge(row, MOST_AT_FIRST);
-    let (layers, pair) = first_command_with(Tmp::LeftOut, session, progress)?;
+    let (layers, pair) = first_command_with(Tmp::LeftOut, Until::Result, session, progress)?;
     let without = Row::of_times(format!("{what}, /tmp left out"), REFERENCE, &pair);
-    Ok(vec![row, layers.label(without)])
+    let without = layers.label(without);
+    let (layers, pair) = first_command_with(Tmp::LeftOut, Until::NothingIsLeft, session, progress)?;
+    let ended = Row::of_times(format!("{what}, and all of it ended"), REFERENCE, &pair);
+    Ok(vec![row, without, layers.label(ended)])
 }
 
 fn first_command_with(
     tmp: Tmp,
+    until: Until,
     session: &Session,
     progress: &Progress,
 ) -> anyhow::Result<(Layers, Pair)> {
@@ -121,11 +134,15 @@ fn first_command_with(
         let env = manager.transform(grant)?;
         let options = ExecuteOptions::default();
         let executed = runtime.block_on(library::run(&spawner, &env, options))?;
+        let to_result = began.elapsed();
         drop(spawner);
-        let time = began.elapsed();
+        let to_end = began.elapsed();
         let enforced = manager.enforced(executed.namespaces, executed.supervised);
         layers.replace(Some(Layers::of(&enforced)));
-        Ok(time)
+        Ok(match until {
+            Until::Result => to_result,
+            Until::NothingIsLeft => to_end,
+        })
     };
     let pair = by_turns_timed(session.times(200, 20), progress, ours, || timed(|| bare.run()))?;
     Ok((layers.take().context("nothing was confined")?, pair))
