@@ -39,5 +39,5 @@ pub use plan::{FileChange, Files, Found, Look, LookError, Plan, PlanError, Reaso
 pub use recognise::{PatchText, from_here_document, from_script};
 pub use recover::{RecoverError, Recovered, Resolution, recover};
 pub use rewrite::{Mismatch, Place};
-pub use roots::{Outside, PROTECTED_NAMES, Roots, Why};
+pub use roots::{Outside, Roots, Why};
 pub use undo::{Left, LeftAlone};

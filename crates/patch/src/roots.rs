@@ -1,14 +1,10 @@
 //! Where a patch may write, and what of a plan lies elsewhere.
 
 use crate::plan::{FileChange, Plan};
-use sandgate_protocol::WritableRoot;
+use sandgate_protocol::{PROTECTED_NAMES, WritableRoot};
 use std::collections::BTreeSet;
 use std::fmt;
 use std::path::{Path, PathBuf};
-
-/// Names that tell other programs what to run. Nothing may be written to or beneath them in a
-/// writable root unless a person said so, whether or not they are there.
-pub const PROTECTED_NAMES: [&str; 3] = [".git", ".codex", ".agents"];
 
 /// Where a patch may write.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

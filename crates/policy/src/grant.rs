@@ -66,8 +66,10 @@ impl Extras {
 /// Who gave the permission.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Grantor {
-    /// The person at the keyboard, who typed the command.
+    /// A person, who typed the command or approved it.
     Person,
+    /// The session's policies and rules, by which nobody had to be asked.
+    Policy,
 }
 
 impl Grant {
@@ -88,6 +90,15 @@ impl Grant {
     ) -> Self {
         let confinement = Confinement::Sandboxed { policy, workspace };
         Self { params, confinement, extras: Extras::default(), grantor: Grantor::Person }
+    }
+
+    pub(crate) fn permitted(
+        params: ExecParams,
+        confinement: Confinement,
+        extras: Extras,
+        grantor: Grantor,
+    ) -> Self {
+        Self { params, confinement, extras, grantor }
     }
 
     /// The person also opens these things to the command, and leaves it confined.

@@ -13,6 +13,7 @@ pub mod command;
 pub mod danger;
 pub mod explain;
 mod judge;
+mod permission;
 mod requirement;
 pub mod rules;
 pub mod safe;
@@ -25,6 +26,7 @@ pub use approval::{
 };
 pub use grant::{Confinement, Extras, Grant, Grantor};
 pub use judge::{Class, Judgement, Part, Ruling, judge};
+pub use permission::Permission;
 pub use requirement::{ApprovalRequirement, BypassSandbox, SandboxAvailability, Terms};
-pub use requirement::{approval_matrix, requirement};
+pub use requirement::{PatchReach, approval_matrix, patch_requirement, requirement};
 pub use surroundings::Surroundings;

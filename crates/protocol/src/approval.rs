@@ -1,6 +1,9 @@
-//! When a person is asked, and what the person can answer.
+//! When a person is asked, what the person is shown, and what the person can answer.
 
+use crate::{CallId, DenialEvidence};
 use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::path::PathBuf;
 
 /// When a person is asked before a command runs: the session's approval policy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
@@ -18,16 +21,232 @@ pub enum AskForApproval {
     Never,
 }
 
-/// A person's answer.
+/// The name of one question. A call can raise two: before it runs, and after its sandbox refused
+/// something.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct ApprovalId(String);
+
+impl ApprovalId {
+    /// Takes an id as it came from outside; it is never interpreted, only repeated.
+    pub fn new(id: impl Into<String>) -> Self {
+        Self(id.into())
+    }
+
+    /// The id as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for ApprovalId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// A person is asked whether a command may run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ExecApprovalRequest {
+    /// What the answer is to name.
+    pub approval_id: ApprovalId,
+    /// The call it belongs to.
+    pub call_id: CallId,
+    /// The command, as it would run.
+    pub command: Vec<String>,
+    /// The same as one line for people: quoted like a shell would read it, with everything that does
+    /// not show itself spelled out.
+    pub command_text: String,
+    /// Where it would run.
+    pub cwd: PathBuf,
+    /// Why a person is asked.
+    pub reason: String,
+    /// Why the model wants it, in the model's own words.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub justification: Option<String>,
+    /// What its sandbox refused, when this is about trying again.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub denials: Vec<DenialEvidence>,
+    /// How many further refusals are not listed.
+    #[serde(skip_serializing_if = "is_zero", default)]
+    pub more_denials: u64,
+    /// What somebody who looked at it thinks of it.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub risk: Option<RiskAssessment>,
+    /// The words of a rule that would allow all commands which begin like this one.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub proposed_rule: Option<Vec<String>>,
+    /// The least that would have let it through.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub grant_offer: Option<GrantOffer>,
+    /// What a plain yes would mean.
+    pub without_sandbox: bool,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it like that")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
+/// What could be opened to a command instead of leaving the sandbox.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GrantOffer {
+    /// The whole of it, as a person would say it: `write to .git`.
+    pub summary: String,
+    /// Paths that could be written to.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub writable: Vec<PathBuf>,
+    /// Sockets that could be connected to.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub sockets: Vec<PathBuf>,
+    /// The network could be reached.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub network: bool,
+}
+
+/// A person is asked whether files may be changed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ApplyPatchApprovalRequest {
+    /// What the answer is to name.
+    pub approval_id: ApprovalId,
+    /// The call it belongs to.
+    pub call_id: CallId,
+    /// What would change.
+    pub changes: Vec<PatchChange>,
+    /// Why a person is asked.
+    pub reason: String,
+    /// The directory that a yes for the session would open to further patches.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub grant_root: Option<PathBuf>,
+}
+
+/// One file that a patch changes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PatchChange {
+    /// The file.
+    pub path: PathBuf,
+    /// What becomes of it.
+    pub kind: PatchChangeKind,
+    /// Where it moves to, if it does.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub moved_to: Option<PathBuf>,
+    /// The change as a unified diff.
+    pub diff: String,
+}
+
+/// What a patch does to a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+pub enum PatchChangeKind {
+    /// It is made.
+    Add,
+    /// It is removed.
+    Delete,
+    /// Its lines change, or its name.
+    Update,
+}
+
+/// What somebody who looked at a blocked command thinks of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RiskAssessment {
+    /// How bad it could be.
+    pub risk_level: RiskLevel,
+    /// What it does, and why it was blocked.
+    pub description: String,
+}
+
+/// How bad a command could be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum RiskLevel {
+    /// It reads, or is known to be harmless.
+    Low,
+    /// It changes files, or reaches the network.
+    Medium,
+    /// It changes the system, or touches secrets.
+    High,
+}
+
+/// A person's answer.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(tag = "decision", rename_all = "snake_case")]
 pub enum ReviewDecision {
     /// Yes, this once.
     Approved,
     /// Yes, and do not ask again for the same in this session.
     ApprovedForSession,
+    /// Yes, and the proposed rule is kept for this and later sessions.
+    ApprovedWithRule,
+    /// Not the whole of it: only what was blocked is opened, and the command stays confined.
+    ApprovedWithGrant {
+        /// For how long.
+        scope: GrantScope,
+    },
     /// No; the work goes on without it.
-    Denied,
+    Denied {
+        /// What the model is told beside the no.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        feedback: Option<String>,
+    },
     /// No, and the work stops.
     Abort,
+}
+
+impl ReviewDecision {
+    /// No, without a word.
+    pub const DENIED: Self = Self::Denied { feedback: None };
+
+    /// Its name on the wire, in the audit log and in metrics.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Approved => "approved",
+            Self::ApprovedForSession => "approved_for_session",
+            Self::ApprovedWithRule => "approved_with_rule",
+            Self::ApprovedWithGrant { .. } => "approved_with_grant",
+            Self::Denied { .. } => "denied",
+            Self::Abort => "abort",
+        }
+    }
+
+    /// Whether it is a yes of any kind.
+    pub fn approves(&self) -> bool {
+        !matches!(self, Self::Denied { .. } | Self::Abort)
+    }
+}
+
+/// How long a narrow grant lasts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum GrantScope {
+    /// For this call.
+    Call,
+    /// For the rest of the session.
+    Session,
+}
+
+/// What came of a question.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ApprovalResponse {
+    /// The question.
+    pub approval_id: ApprovalId,
+    /// The call it belonged to.
+    pub call_id: CallId,
+    /// The answer.
+    #[serde(flatten)]
+    pub decision: ReviewDecision,
+    /// Who gave it.
+    pub answered_by: AnsweredBy,
+}
+
+/// Who answered a question.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AnsweredBy {
+    /// A person, through the front end of this name.
+    Person(String),
+    /// Nobody, in the time that was given.
+    Timeout,
+    /// Nobody, because nobody could be asked.
+    Nobody,
+    /// The work was stopped before anybody answered.
+    Cancelled,
 }

@@ -1,6 +1,9 @@
 //! The events of one command: it began, it wrote, it ended.
 
-use crate::{CallId, ExecToolCallOutput, SandboxType};
+use crate::{
+    ApplyPatchApprovalRequest, ApprovalResponse, CallId, Enforcement, ExecApprovalRequest,
+    ExecToolCallOutput, PatchChange, SandboxType,
+};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use serde::{Deserialize, Serialize};
@@ -18,6 +21,76 @@ pub enum Event {
     ExecCommandOutputOmitted(ExecCommandOutputOmitted),
     /// It ended.
     ExecCommandEnd(Box<ExecCommandEnd>),
+    /// A person is asked whether a command may run.
+    ExecApprovalRequest(Box<ExecApprovalRequest>),
+    /// A person is asked whether files may be changed.
+    ApplyPatchApprovalRequest(Box<ApplyPatchApprovalRequest>),
+    /// A question was answered.
+    ApprovalResponse(ApprovalResponse),
+    /// Files are about to be changed.
+    PatchApplyBegin(PatchApplyBegin),
+    /// They were changed, or not.
+    PatchApplyEnd(PatchApplyEnd),
+    /// All that the turn changed.
+    TurnDiff(TurnDiff),
+    /// What this machine's sandbox can enforce.
+    SandboxStatus(Enforcement),
+    /// Something that a person should know, and that stops nothing.
+    Warning(Notice),
+    /// Something that stopped a call or the turn.
+    Error(Notice),
+}
+
+/// An event with its place in the session's one line of events.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SessionEvent {
+    /// Its number, from 1, without gaps.
+    pub seq: u64,
+    /// What happened.
+    #[serde(flatten)]
+    pub event: Event,
+}
+
+/// Files are about to be changed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PatchApplyBegin {
+    /// The call it belongs to.
+    pub call_id: CallId,
+    /// Whether nobody had to be asked.
+    pub auto_approved: bool,
+    /// What changes.
+    pub changes: Vec<PatchChange>,
+}
+
+/// Files were changed, or not.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PatchApplyEnd {
+    /// The call it belongs to.
+    pub call_id: CallId,
+    /// Whether all of it was done; otherwise none of it was.
+    pub success: bool,
+    /// What was done, a line for each file; or why nothing was.
+    pub message: String,
+}
+
+/// All that a turn changed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TurnDiff {
+    /// As a unified diff.
+    pub unified_diff: String,
+    /// Files that changed and are not in the diff, with the reason.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub not_shown: Vec<String>,
+}
+
+/// A sentence for a person.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Notice {
+    /// The call it is about, if it is about one.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub call_id: Option<CallId>,
+    /// The sentence.
+    pub message: String,
 }
 
 /// The command is about to be started.

@@ -54,7 +54,9 @@ impl ExecExpiration {
 }
 
 /// A call's own word on the sandbox it wants.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, schemars::JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum SandboxPermissions {
     /// The session's sandbox.

@@ -7,21 +7,32 @@
 
 mod approval;
 mod call_id;
+mod codex_err;
 mod denial;
 mod error;
 mod event;
 mod exec;
 mod output;
 mod sandbox_policy;
+mod tool;
+mod visible;
 
-pub use approval::{AskForApproval, ReviewDecision};
+pub use approval::{AnsweredBy, ApplyPatchApprovalRequest, ApprovalId, ApprovalResponse};
+pub use approval::{AskForApproval, ExecApprovalRequest, GrantOffer, GrantScope, PatchChange};
+pub use approval::{PatchChangeKind, ReviewDecision, RiskAssessment, RiskLevel};
 pub use call_id::CallId;
+pub use codex_err::CodexErr;
 pub use denial::{DenialEvidence, DenialRule, Denials, DeniedOperation};
 pub use error::ExecError;
 pub use event::{Encoding, Event, ExecCommandBegin, ExecCommandEnd, ExecCommandOutputDelta};
-pub use event::{ExecCommandOutputOmitted, OutputStream};
+pub use event::{ExecCommandOutputOmitted, Notice, OutputStream, PatchApplyBegin};
+pub use event::{PatchApplyEnd, SessionEvent, TurnDiff};
 pub use exec::{DEFAULT_EXEC_TIMEOUT, ExecExpiration, ExecParams, SandboxPermissions, SandboxType};
 pub use output::{EXIT_CODE_SIGNAL_BASE, EXIT_CODE_TIMEOUT, ExecToolCallOutput, StreamOutput};
 pub use output::{SIGNAL_INTERRUPT, SIGNAL_KILL, Spilled};
-pub use sandbox_policy::WritableRoot;
 pub use sandbox_policy::{Enforcement, NetworkAccess, SandboxPolicy, SandboxablePreference};
+pub use sandbox_policy::{PROTECTED_NAMES, WritableRoot};
+pub use tool::{ApplyPatchToolCallParams, GrepFilesToolCallParams, ListDirToolCallParams};
+pub use tool::{ContentItem, ReadFileToolCallParams, ShellCommandToolCallParams};
+pub use tool::{ShellToolCallParams, ToolCall, ToolOutput, ToolPayload};
+pub use visible::{is_invisible, visible, visible_line};

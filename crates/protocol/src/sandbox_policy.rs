@@ -4,6 +4,10 @@ use crate::SandboxType;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
+/// Names that no confined command and no patch may write to, remove, replace or make in a writable
+/// root unless a person said so: they tell other programs what to run.
+pub const PROTECTED_NAMES: [&str; 3] = [".git", ".codex", ".agents"];
+
 /// The session's policy on files and network. On the wire its name is in `mode`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "mode", rename_all = "kebab-case")]

@@ -1,5 +1,6 @@
 //! Why a command did not run, in the words of the person who wanted it.
 
+use crate::audit::AuditError;
 use sandgate_process::{ShellError, SpawnError};
 use sandgate_sandbox::SandboxTransformError;
 use std::io;
@@ -25,6 +26,9 @@ pub enum RuntimeError {
     /// It could not be confined as its grant says.
     #[error(transparent)]
     Confine(#[from] SandboxTransformError),
+    /// What happens cannot be recorded.
+    #[error(transparent)]
+    Audit(#[from] AuditError),
     /// The observer failed before there was anything to observe.
     #[error("the command was not started, because nobody could be told of it: {0}")]
     NobodyListens(io::Error),
@@ -72,7 +76,7 @@ impl RuntimeError {
                     FailureKind::Request
                 }
             },
-            Self::Confine(_) => FailureKind::System,
+            Self::Confine(_) | Self::Audit(_) => FailureKind::System,
             Self::Spawn(error) => match error {
                 SpawnError::EmptyCommand | SpawnError::NulByte { .. } => FailureKind::Request,
                 SpawnError::ProgramNotFound { .. } => FailureKind::NotFound,

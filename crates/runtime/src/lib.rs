@@ -6,10 +6,15 @@
 
 #![forbid(unsafe_code)]
 
+mod approval;
 pub mod audit;
 mod deltas;
+mod directory;
+mod environment;
 mod error;
+mod events;
 mod observe;
+mod orchestrator;
 mod outcome;
 pub mod policy;
 mod private;
@@ -20,15 +25,25 @@ pub mod rules;
 mod runtime;
 mod session;
 mod terminal;
+mod tools;
 
+pub use approval::{Answer, AnswerError, Approver, Question, command_text};
 pub use deltas::{MAX_DELTA_BYTES, MAX_EXEC_OUTPUT_DELTAS_PER_CALL};
+pub use environment::{InheritEnvironment, ShellEnvironmentPolicy};
 pub use error::{FailureKind, RuntimeError};
-pub use observe::{Observer, WantedEvents};
+pub use events::{Delivery, EventLog, Events};
+pub use observe::{Observer, OutputTap, WantedEvents};
+pub use orchestrator::{ApprovalCtx, Attempted, FirstAttempt, RiskAssessor, RiskQuestion};
+pub use orchestrator::{SandboxAttempt, Sandboxable, ToolCtx, ToolOrchestrator, ToolRuntime};
 pub use outcome::CommandOutcome;
 pub use request::{CommandInput, CommandLine, CommandRequest, KeepOutput, new_call_id};
 pub use runtime::Runtime;
+pub use session::{Requester, Session, SessionConfig, Turn};
 pub use terminal::{TerminalOutcome, TerminalRequest};
 pub use terminal::{enforcement, run_in_terminal_as_person, unfinished_roots};
+pub use tools::{
+    AskedCommand, ToolHandler, ToolInvocation, ToolKind, ToolRegistry, ToolResult, ToolSpec,
+};
 
 /// Whether a shell reads the person's profile first.
 pub use sandgate_process::Login;

@@ -1,7 +1,8 @@
 //! Who watches a command.
 
-use sandgate_protocol::{Event, OutputStream};
+use sandgate_protocol::{CallId, Event, OutputStream};
 use std::io;
+use std::pin::Pin;
 
 /// Watches one command from its beginning to its end.
 ///
@@ -31,6 +32,18 @@ pub trait Observer: Send {
         let _ = (stream, bytes);
         async { Ok(()) }
     }
+}
+
+/// Takes every byte that the commands of a session write, as they come: for a front end that shows a
+/// command as it is. A command is held up while it takes its time, and ended if it fails.
+pub trait OutputTap: Send + Sync {
+    /// Takes some bytes.
+    fn output<'a>(
+        &'a self,
+        call_id: &'a CallId,
+        stream: OutputStream,
+        bytes: &'a [u8],
+    ) -> Pin<Box<dyn Future<Output = io::Result<()>> + Send + 'a>>;
 }
 
 /// The events that an observer is given. Making them takes time and memory, so nobody is given those

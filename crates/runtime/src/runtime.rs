@@ -1,12 +1,12 @@
 //! The whole pipeline, for a front end to hold.
 
+use crate::directory::SessionDirectory;
 use crate::error::RuntimeError;
 use crate::observe::Observer;
 use crate::outcome::CommandOutcome;
 use crate::report::Report;
 use crate::request::{CommandRequest, KeepOutput};
 use crate::resolve::resolve;
-use crate::session::SessionDirectory;
 use sandgate_policy::Grant;
 use sandgate_process::{ExecuteOptions, ModelFormat, Shell, Spawner, SpillPolicy, Stop, execute};
 use sandgate_sandbox::SandboxManager;
@@ -15,11 +15,11 @@ use std::sync::Arc;
 /// Runs commands. A front end makes one and keeps it as long as it lives; when it goes, everything
 /// that was started through it ends, and the files of its session are removed.
 pub struct Runtime {
-    spawner: Spawner,
-    sandbox: SandboxManager,
+    pub(crate) spawner: Spawner,
+    pub(crate) sandbox: SandboxManager,
     directory: Arc<SessionDirectory>,
     /// What reads the scripts that name no shell.
-    shell: Shell,
+    pub(crate) shell: Shell,
 }
 
 impl Runtime {
@@ -86,7 +86,7 @@ impl Runtime {
 
     /// Where output goes that memory does not hold: to the session's directory, which is made when
     /// the first of it comes.
-    fn spill(&self, keep: KeepOutput) -> Option<SpillPolicy> {
+    pub(crate) fn spill(&self, keep: KeepOutput) -> Option<SpillPolicy> {
         match keep {
             KeepOutput::HeadAndTail => None,
             KeepOutput::Everything => {

@@ -117,7 +117,7 @@ mod tests {
     fn the_store_is_not_looked_at_under_never() {
         use sandgate_protocol::ReviewDecision::ApprovedForSession;
         let mut store = ApprovalStore::default();
-        store.record(ApprovedForSession, &Request.approval_keys());
+        store.record(&ApprovedForSession, &Request.approval_keys());
         for policy in ASKING {
             assert_eq!(store.look_up(policy, &Request.approval_keys()), Remembered::Approved);
         }

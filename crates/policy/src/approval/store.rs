@@ -52,11 +52,8 @@ pub enum RootRefused {
 impl ApprovalStore {
     /// Takes note of a person's answer, if it is meant to be remembered. All keys of the request are
     /// kept or, if they are more than are ever remembered, none.
-    pub fn record(&mut self, decision: ReviewDecision, keys: &[ApprovalKey]) {
-        let for_session = match decision {
-            ReviewDecision::ApprovedForSession => true,
-            ReviewDecision::Approved | ReviewDecision::Denied | ReviewDecision::Abort => false,
-        };
+    pub fn record(&mut self, decision: &ReviewDecision, keys: &[ApprovalKey]) {
+        let for_session = *decision == ReviewDecision::ApprovedForSession;
         if !for_session || keys.len() > MAX_KEYS {
             return;
         }

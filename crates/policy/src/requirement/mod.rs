@@ -7,12 +7,14 @@
 //! on a machine without a sandbox, in a session where a person can be asked.
 
 mod matrix;
+mod patch;
 mod reason;
 mod table;
 #[cfg(test)]
 mod tests;
 
 pub use matrix::approval_matrix;
+pub use patch::{PatchReach, patch_requirement};
 
 use crate::judge::{Class, Judgement, Ruling};
 use crate::rules::{Decision, ProposedRule, RuleSandbox};

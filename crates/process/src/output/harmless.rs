@@ -7,6 +7,7 @@
 //! Lines never touch each other: a sequence that a line leaves open ends with the line. So text can be
 //! cut at any newline, before or after it was made harmless, and nothing can hide the lines below.
 
+use sandgate_protocol::is_invisible;
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
@@ -138,37 +139,6 @@ fn is_part_of_a_word_or_emoji(before: Option<char>, c: char, after: Option<&char
         return follows_visible || is_keycap;
     }
     JOINERS.contains(&c) && (follows_visible || SELECTORS.contains(&before))
-}
-
-/// Characters that take no room: Unicode's default-ignorable ones, the separators of lines and
-/// paragraphs, and the marks of interlinear notes.
-const INVISIBLE: [(char, char); 22] = [
-    ('\u{00ad}', '\u{00ad}'),   // soft hyphen
-    ('\u{034f}', '\u{034f}'),   // grapheme joiner
-    ('\u{061c}', '\u{061c}'),   // Arabic direction mark
-    ('\u{115f}', '\u{1160}'),   // Hangul fillers
-    ('\u{17b4}', '\u{17b5}'),   // Khmer inherent vowels
-    ('\u{180b}', '\u{180f}'),   // Mongolian selectors
-    ('\u{200b}', '\u{200f}'),   // zero-width space, joiners, direction marks
-    ('\u{2028}', '\u{2029}'),   // line and paragraph separators
-    ('\u{202a}', '\u{202e}'),   // direction embeddings and overrides
-    ('\u{2060}', '\u{2065}'),   // word joiner, invisible operators
-    ('\u{2066}', '\u{2069}'),   // direction isolates
-    ('\u{206a}', '\u{206f}'),   // deprecated format characters
-    ('\u{3164}', '\u{3164}'),   // Hangul filler
-    ('\u{fe00}', '\u{fe0f}'),   // variation selectors
-    ('\u{feff}', '\u{feff}'),   // byte order mark
-    ('\u{ffa0}', '\u{ffa0}'),   // halfwidth Hangul filler
-    ('\u{fff0}', '\u{fff8}'),   // reserved, ignorable
-    ('\u{fff9}', '\u{fffb}'),   // interlinear notes
-    ('\u{1bca0}', '\u{1bca3}'), // shorthand format controls
-    ('\u{1d173}', '\u{1d17a}'), // musical format controls
-    ('\u{e0000}', '\u{e007f}'), // tags: a whole invisible ASCII
-    ('\u{e0080}', '\u{e0fff}'), // more selectors, reserved
-];
-
-fn is_invisible(c: char) -> bool {
-    c >= '\u{ad}' && INVISIBLE.iter().any(|(first, last)| (*first..=*last).contains(&c))
 }
 
 /// One thing that a line does: show a character, or act on what is shown.

@@ -8,7 +8,7 @@ use super::gap::{Gap, around};
 use super::harmless::{fitting_end, fitting_start, harmless};
 use super::raw::RawStream;
 use super::sections::Sections;
-use sandgate_protocol::ExecToolCallOutput;
+use sandgate_protocol::{ExecToolCallOutput, visible_line};
 use std::fmt::Write as _;
 use std::time::Duration;
 
@@ -30,7 +30,7 @@ impl ModelFormat {
 
     /// The smallest budget: the header and the gap line fit in it with room for some output. A
     /// smaller one counts as this.
-    pub const MIN_TOKENS: usize = 128;
+    pub const MIN_TOKENS: usize = 256;
 
     /// What a token is taken to hold.
     pub const BYTES_PER_TOKEN: usize = 4;
@@ -94,6 +94,9 @@ fn notices(output: &ExecToolCallOutput) -> Vec<String> {
         }
         notices.push(notice);
     }
+    if output.exit_code != 0 {
+        blocked(output, &mut notices);
+    }
     if output.pipes_still_open {
         notices.push("Processes were still holding its output open".to_owned());
     }
@@ -101,6 +104,25 @@ fn notices(output: &ExecToolCallOutput) -> Vec<String> {
         notices.push(format!("Processes that could not be ended: {}", output.left_running));
     }
     notices
+}
+
+/// What the sandbox refused to a command that failed: some of it, and how much there is besides.
+fn blocked(output: &ExecToolCallOutput, notices: &mut Vec<String>) {
+    const MOST: usize = 4;
+    const LONGEST: usize = 120;
+    let denials = &output.denials;
+    for denial in denials.evidence.iter().take(MOST) {
+        let mut shown = visible_line(&denial.to_string());
+        if shown.len() > LONGEST {
+            shown.truncate(shown.floor_char_boundary(LONGEST));
+            shown.push('…');
+        }
+        notices.push(format!("Blocked by the sandbox: {shown}"));
+    }
+    let more = denials.more + denials.evidence.len().saturating_sub(MOST) as u64;
+    if more > 0 {
+        notices.push(format!("Blocked by the sandbox: {more} more"));
+    }
 }
 
 fn seconds(duration: Duration) -> String {

@@ -15,6 +15,7 @@ pub use narrow::{Found, Narrowest};
 #[cfg(target_os = "linux")]
 pub(crate) use protected::PLACEHOLDER_MODE;
 pub(crate) use protected::PROTECTED;
+pub use protected::keeps_a_name_free;
 
 use find::Finder;
 use sandgate_policy::Extras;

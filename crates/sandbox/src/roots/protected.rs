@@ -3,9 +3,7 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-/// Names that no confined command may write to, remove, replace or make: they tell other programs
-/// what to run.
-pub(crate) const PROTECTED: [&str; 3] = [".git", ".codex", ".agents"];
+pub(crate) use sandgate_protocol::PROTECTED_NAMES as PROTECTED;
 
 /// The mode of the empty directories that stand for absent names while a cage is in use: nobody may
 /// write to them, and they have a bit that only means something where somebody may.
@@ -32,6 +30,13 @@ pub(super) fn has_protected_part(path: &Path) -> bool {
 pub(super) fn protected_part(path: &Path) -> Option<PathBuf> {
     let is_one = |path: &&Path| path.file_name().is_some_and(is_protected);
     path.ancestors().find(is_one).map(Path::to_owned)
+}
+
+/// Whether a path is a directory of ours that keeps a protected name free while a cage is in use. To
+/// everybody else there is nothing.
+pub fn keeps_a_name_free(path: &Path) -> bool {
+    path.file_name().is_some_and(is_protected)
+        && path.symlink_metadata().is_ok_and(|found| is_placeholder(&found))
 }
 
 /// Whether this is a directory of ours, which stands for an absent name: of a cage that is in use, or

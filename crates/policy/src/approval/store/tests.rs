@@ -1,6 +1,6 @@
 use super::*;
 use AskForApproval::OnRequest;
-use ReviewDecision::{Abort, Approved, ApprovedForSession, Denied};
+use ReviewDecision::{Abort, Approved, ApprovedForSession};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use sandgate_protocol::SandboxPermissions;
@@ -26,11 +26,14 @@ fn knows(store: &ApprovalStore, keys: &[ApprovalKey]) -> bool {
 /// spec APPROVAL.40: Only the answer that is meant for the session is remembered.
 #[test]
 fn an_answer_for_once_is_not_remembered() {
-    for (decision, remembered) in
-        [(Approved, false), (ApprovedForSession, true), (Denied, false), (Abort, false)]
-    {
+    for (decision, remembered) in [
+        (Approved, false),
+        (ApprovedForSession, true),
+        (ReviewDecision::DENIED, false),
+        (Abort, false),
+    ] {
         let mut store = ApprovalStore::default();
-        store.record(decision, &[command("make")]);
+        store.record(&decision, &[command("make")]);
         assert_eq!(knows(&store, &[command("make")]), remembered, "{decision:?}");
     }
 }
@@ -42,7 +45,7 @@ fn an_answer_for_once_is_not_remembered() {
 fn every_file_of_a_patch_must_have_been_approved() {
     let mut store = ApprovalStore::default();
     assert!(!knows(&store, &[]));
-    store.record(ApprovedForSession, &[patch("/ws/a"), patch("/ws/b")]);
+    store.record(&ApprovedForSession, &[patch("/ws/a"), patch("/ws/b")]);
     assert!(knows(&store, &[patch("/ws/b")]) && knows(&store, &[patch("/ws/b"), patch("/ws/a")]));
     assert!(!knows(&store, &[patch("/ws/a"), patch("/ws/c")]));
     assert!(!knows(&store, &[]));
@@ -74,7 +77,7 @@ fn an_open_directory_covers_what_is_beneath_it() {
     }
     assert!(!knows(&store, &[other]));
     assert!(!knows(&store, &[patch("/ws/src/main.rs"), patch("/ws/Cargo.toml")]));
-    store.record(ApprovedForSession, &[patch("/ws/Cargo.toml")]);
+    store.record(&ApprovedForSession, &[patch("/ws/Cargo.toml")]);
     assert!(knows(&store, &[patch("/ws/src/main.rs"), patch("/ws/Cargo.toml")]));
 }
 
@@ -103,7 +106,7 @@ fn the_oldest_answers_are_forgotten() {
     let mut store = ApprovalStore::default();
     let key = |number: usize| command(&number.to_string());
     for number in 0..=MAX_KEYS {
-        store.record(ApprovedForSession, &[key(number)]);
+        store.record(&ApprovedForSession, &[key(number)]);
     }
     assert_eq!((store.keys.len(), store.order.len()), (10_000, 10_000));
     assert!(
@@ -111,7 +114,7 @@ fn the_oldest_answers_are_forgotten() {
     );
 
     let too_many: Vec<ApprovalKey> = (0..=MAX_KEYS).map(|n| patch(&format!("/ws/{n}"))).collect();
-    store.record(ApprovedForSession, &too_many);
+    store.record(&ApprovedForSession, &too_many);
     assert!(!knows(&store, &too_many) && !knows(&store, &too_many[..1]));
     assert!(knows(&store, &[key(1)]));
 }
@@ -126,14 +129,14 @@ fn any_key() -> impl Strategy<Value = ApprovalKey> {
 proptest! {
     #[test]
     fn a_request_is_approved_exactly_if_each_key_was(
-        answers in vec((prop_oneof![Just(ApprovedForSession), Just(Approved), Just(Denied)],
+        answers in vec((prop_oneof![Just(ApprovedForSession), Just(Approved), Just(ReviewDecision::DENIED)],
                         vec(any_key(), 0..4)), 0..8),
         asked in vec(any_key(), 0..4),
     ) {
         let mut store = ApprovalStore::default();
         let mut approved = HashSet::new();
         for (decision, keys) in &answers {
-            store.record(*decision, keys);
+            store.record(decision, keys);
             if *decision == ApprovedForSession {
                 approved.extend(keys.iter().cloned());
             }
@@ -156,8 +159,8 @@ proptest! {
     #[test]
     fn remembering_more_never_forgets_what_fits(first in any_key(), others in vec(any_key(), 0..20)) {
         let mut store = ApprovalStore::default();
-        store.record(ApprovedForSession, std::slice::from_ref(&first));
-        store.record(ApprovedForSession, &others);
+        store.record(&ApprovedForSession, std::slice::from_ref(&first));
+        store.record(&ApprovedForSession, &others);
         prop_assert!(knows(&store, &[first]));
     }
 }

@@ -1,0 +1,114 @@
+//! Why a tool call came to nothing, for the model, for the person and for the turn.
+
+/// A tool call that came to nothing. A command that ran and failed is not one: it has a result.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum CodexErr {
+    /// A person said no.
+    #[error("User denied approval for this command{}", with(feedback))]
+    ApprovalDenied {
+        /// What the person said beside it.
+        feedback: Option<String>,
+    },
+    /// A person said no, and wants the work to stop.
+    #[error("the turn was aborted by the user")]
+    UserAborted,
+    /// Nobody answered in the time that was given.
+    #[error("nobody answered the approval request in time, so the command was not run")]
+    ApprovalTimeout,
+    /// A decision is needed and nobody can be asked.
+    #[error("approval is needed, and nobody can be asked: {reason}")]
+    NobodyToAsk {
+        /// Why a person would have been asked.
+        reason: String,
+    },
+    /// The policy or a rule forbids it.
+    #[error("{reason}")]
+    Forbidden {
+        /// What forbids it, and what can be done instead.
+        reason: String,
+    },
+    /// The tool works only in a sandbox, and there is none.
+    #[error("a sandbox is required, but none is available: {reason}")]
+    SandboxRequired {
+        /// What is missing.
+        reason: String,
+    },
+    /// This machine has no sandbox, and the policy asks for one.
+    #[error("no sandbox is available on this machine: {reason}")]
+    SandboxUnavailable {
+        /// What is missing.
+        reason: String,
+    },
+    /// The command could not be confined, so it was not run.
+    #[error("the sandbox could not be set up, so the command was not run: {reason}")]
+    SandboxTransform {
+        /// What went wrong.
+        reason: String,
+    },
+    /// There is no such tool.
+    #[error("there is no tool called {name:?}{}", nearest_names(nearest))]
+    ToolNotFound {
+        /// What was asked for.
+        name: String,
+        /// Tools with names like it.
+        nearest: Vec<String>,
+    },
+    /// The call's arguments are not what the tool takes.
+    #[error("invalid arguments for {tool}: {reason}")]
+    InvalidArguments {
+        /// The tool.
+        tool: String,
+        /// What is wrong with them.
+        reason: String,
+    },
+    /// The tool could not do its work.
+    #[error("{0}")]
+    ToolExecutionFailed(String),
+    /// Nothing further can be run.
+    #[error("{0}")]
+    Fatal(String),
+}
+
+impl CodexErr {
+    /// What the model is told.
+    pub fn for_model(&self) -> String {
+        self.to_string()
+    }
+
+    /// Whether the model is not asked to go on after it.
+    pub fn ends_turn(&self) -> bool {
+        matches!(self, Self::UserAborted | Self::Fatal(_))
+    }
+
+    /// Its name on the wire.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::ApprovalDenied { .. } => "approval_denied",
+            Self::UserAborted => "user_aborted",
+            Self::ApprovalTimeout => "approval_timeout",
+            Self::NobodyToAsk { .. } => "nobody_to_ask",
+            Self::Forbidden { .. } => "forbidden",
+            Self::SandboxRequired { .. } => "sandbox_required",
+            Self::SandboxUnavailable { .. } => "sandbox_unavailable",
+            Self::SandboxTransform { .. } => "sandbox_transform_error",
+            Self::ToolNotFound { .. } => "tool_not_found",
+            Self::InvalidArguments { .. } => "invalid_arguments",
+            Self::ToolExecutionFailed(_) => "tool_execution_failed",
+            Self::Fatal(_) => "fatal",
+        }
+    }
+}
+
+fn with(feedback: &Option<String>) -> String {
+    match feedback {
+        Some(feedback) => format!(", and says: {feedback}"),
+        None => String::new(),
+    }
+}
+
+fn nearest_names(nearest: &[String]) -> String {
+    match nearest {
+        [] => String::new(),
+        names => format!("; did you mean {}?", names.join(" or ")),
+    }
+}

@@ -1,0 +1,314 @@
+//! The open questions of a session.
+
+use crate::events::EventLog;
+use sandgate_protocol::{
+    AnsweredBy, ApplyPatchApprovalRequest, ApprovalId, ApprovalResponse, CallId, Event,
+    ExecApprovalRequest, ReviewDecision,
+};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
+use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
+
+/// How many answered questions are remembered, to tell a second answer that it came too late.
+const REMEMBERED: usize = 1024;
+
+/// The open questions of a session, and who could answer them.
+#[derive(Debug)]
+pub(crate) struct Broker {
+    state: Mutex<State>,
+    /// How long a question waits; for ever if there is no limit.
+    patience: Option<Duration>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    open: HashMap<ApprovalId, oneshot::Sender<(ReviewDecision, String)>>,
+    /// Who answered a question first.
+    answered: HashMap<ApprovalId, String>,
+    approvers: usize,
+    last: u64,
+}
+
+/// What a person is asked.
+#[derive(Debug, Clone)]
+pub enum Question {
+    /// Whether a command may run.
+    Exec(Box<ExecApprovalRequest>),
+    /// Whether files may be changed.
+    Patch(Box<ApplyPatchApprovalRequest>),
+}
+
+/// What came of a question.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Answer {
+    /// The answer.
+    pub decision: ReviewDecision,
+    /// Who gave it.
+    pub by: AnsweredBy,
+}
+
+/// The right to answer a session's questions. A front end has it for the person who sits at it.
+#[derive(Debug)]
+pub struct Approver {
+    broker: Weak<Broker>,
+    /// What the other front ends and the audit log are told.
+    front_end: String,
+}
+
+/// Why an answer does not count.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum AnswerError {
+    /// Somebody was faster.
+    #[error("{by} has answered this already")]
+    AlreadyAnswered {
+        /// The front end that was.
+        by: String,
+    },
+    /// There is no such question, or it is no longer open.
+    #[error("there is no open question {id}")]
+    NoSuchQuestion {
+        /// What was named.
+        id: ApprovalId,
+    },
+    /// The session has ended.
+    #[error("the session has ended")]
+    SessionEnded,
+}
+
+impl Broker {
+    pub(crate) fn new(patience: Option<Duration>) -> Arc<Self> {
+        Arc::new(Self { state: Mutex::default(), patience })
+    }
+
+    /// Lets a person answer, through the front end of this name.
+    pub(crate) fn approver(self: &Arc<Self>, front_end: &str) -> Approver {
+        self.state().approvers += 1;
+        Approver { broker: Arc::downgrade(self), front_end: front_end.to_owned() }
+    }
+
+    /// A name for the next question.
+    pub(crate) fn next_id(&self) -> ApprovalId {
+        let mut state = self.state();
+        state.last += 1;
+        ApprovalId::new(format!("approval_{}", state.last))
+    }
+
+    /// Asks, and waits for the first answer, the end of patience or the end of the work.
+    pub(crate) async fn ask(
+        &self,
+        question: Question,
+        events: &EventLog,
+        cancelled: &CancellationToken,
+    ) -> Answer {
+        let (id, call_id) = question.names();
+        let Some(answer) = self.open(&id) else {
+            return self.close(id, call_id, no(AnsweredBy::Nobody), events).await;
+        };
+        // Should the asker be dropped while it waits, its question goes with it.
+        let _open = Open { broker: self, id: &id };
+        events.tell(question.into_event()).await;
+        let patience = async {
+            match self.patience {
+                Some(limit) => tokio::time::sleep(limit).await,
+                None => std::future::pending().await,
+            }
+        };
+        let answer = tokio::select! {
+            biased;
+            answer = answer => match answer {
+                Ok((decision, front_end)) => Answer { decision, by: AnsweredBy::Person(front_end) },
+                Err(_) => no(AnsweredBy::Nobody),
+            },
+            () = cancelled.cancelled() => Answer {
+                decision: ReviewDecision::Abort,
+                by: AnsweredBy::Cancelled,
+            },
+            () = patience => no(AnsweredBy::Timeout),
+        };
+        self.close(id.clone(), call_id, answer, events).await
+    }
+
+    fn open(&self, id: &ApprovalId) -> Option<oneshot::Receiver<(ReviewDecision, String)>> {
+        let mut state = self.state();
+        if state.approvers == 0 {
+            return None;
+        }
+        let (sender, receiver) = oneshot::channel();
+        state.open.insert(id.clone(), sender);
+        Some(receiver)
+    }
+
+    async fn close(
+        &self,
+        approval_id: ApprovalId,
+        call_id: CallId,
+        answer: Answer,
+        events: &EventLog,
+    ) -> Answer {
+        let Answer { decision, by: answered_by } = answer.clone();
+        let response = ApprovalResponse { approval_id, call_id, decision, answered_by };
+        events.tell(Event::ApprovalResponse(response)).await;
+        answer
+    }
+
+    fn state(&self) -> std::sync::MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn no(by: AnsweredBy) -> Answer {
+    Answer { decision: ReviewDecision::DENIED, by }
+}
+
+/// A question that waits for its answer.
+struct Open<'a> {
+    broker: &'a Broker,
+    id: &'a ApprovalId,
+}
+
+impl Drop for Open<'_> {
+    fn drop(&mut self) {
+        self.broker.state().open.remove(self.id);
+    }
+}
+
+impl Question {
+    fn names(&self) -> (ApprovalId, CallId) {
+        match self {
+            Self::Exec(request) => (request.approval_id.clone(), request.call_id.clone()),
+            Self::Patch(request) => (request.approval_id.clone(), request.call_id.clone()),
+        }
+    }
+
+    fn into_event(self) -> Event {
+        match self {
+            Self::Exec(request) => Event::ExecApprovalRequest(request),
+            Self::Patch(request) => Event::ApplyPatchApprovalRequest(request),
+        }
+    }
+}
+
+impl Approver {
+    /// Answers a question.
+    ///
+    /// # Errors
+    /// When the answer does not count.
+    pub fn answer(&self, id: &ApprovalId, decision: ReviewDecision) -> Result<(), AnswerError> {
+        let broker = self.broker.upgrade().ok_or(AnswerError::SessionEnded)?;
+        let mut state = broker.state();
+        let too_late = |state: &State| match state.answered.get(id) {
+            Some(by) => AnswerError::AlreadyAnswered { by: by.clone() },
+            None => AnswerError::NoSuchQuestion { id: id.clone() },
+        };
+        let Some(waiting) = state.open.remove(id) else { return Err(too_late(&state)) };
+        if waiting.send((decision, self.front_end.clone())).is_err() {
+            return Err(too_late(&state));
+        }
+        if state.answered.len() >= REMEMBERED {
+            state.answered.clear();
+        }
+        state.answered.insert(id.clone(), self.front_end.clone());
+        Ok(())
+    }
+}
+
+impl Drop for Approver {
+    /// When nobody is left who could answer, whoever waits is told.
+    fn drop(&mut self) {
+        if let Some(broker) = self.broker.upgrade() {
+            let mut state = broker.state();
+            state.approvers -= 1;
+            if state.approvers == 0 {
+                state.open.clear();
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::events::Delivery;
+
+    fn question(broker: &Broker) -> (ApprovalId, Question) {
+        let approval_id = broker.next_id();
+        let request = ApplyPatchApprovalRequest {
+            approval_id: approval_id.clone(),
+            call_id: CallId::new("call"),
+            changes: Vec::new(),
+            reason: "because".to_owned(),
+            grant_root: None,
+        };
+        (approval_id, Question::Patch(Box::new(request)))
+    }
+
+    #[tokio::test]
+    async fn the_first_answer_counts_and_the_second_is_told() {
+        let broker = Broker::new(None);
+        let (first, second) = (broker.approver("terminal"), broker.approver("browser"));
+        let log = EventLog::default();
+        let mut events = log.listen(Delivery::Complete).await;
+        let (id, question) = question(&broker);
+        let never = CancellationToken::new();
+        let person = async {
+            let asked = events.next().await.unwrap();
+            assert!(matches!(asked.event, Event::ApplyPatchApprovalRequest(_)));
+            first.answer(&id, ReviewDecision::Approved).unwrap();
+            let late = second.answer(&id, ReviewDecision::Abort).unwrap_err();
+            assert_eq!(late, AnswerError::AlreadyAnswered { by: "terminal".to_owned() });
+        };
+        let (answer, ()) = tokio::join!(broker.ask(question, &log, &never), person);
+        assert_eq!(answer.decision, ReviewDecision::Approved);
+        assert_eq!(answer.by, AnsweredBy::Person("terminal".to_owned()));
+        let answered = events.next().await.unwrap();
+        assert!(matches!(answered.event, Event::ApprovalResponse(_)));
+    }
+
+    #[tokio::test]
+    async fn without_anybody_to_answer_it_is_a_no_at_once() {
+        let broker = Broker::new(None);
+        let (_, question) = question(&broker);
+        let answer = broker.ask(question, &EventLog::default(), &CancellationToken::new()).await;
+        assert_eq!(answer, no(AnsweredBy::Nobody));
+    }
+
+    #[tokio::test]
+    async fn when_the_last_who_could_answer_leaves_it_is_a_no() {
+        let broker = Broker::new(None);
+        let approver = broker.approver("terminal");
+        let (_, question) = question(&broker);
+        let (log, never) = (EventLog::default(), CancellationToken::new());
+        let leave = async {
+            while broker.state().open.is_empty() {
+                tokio::task::yield_now().await;
+            }
+            drop(approver);
+        };
+        let (answer, ()) = tokio::join!(broker.ask(question, &log, &never), leave);
+        assert_eq!(answer, no(AnsweredBy::Nobody));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_end_of_patience_is_a_no() {
+        let broker = Broker::new(Some(Duration::from_secs(60)));
+        let approver = broker.approver("terminal");
+        let (id, question) = question(&broker);
+        let answer = broker.ask(question, &EventLog::default(), &CancellationToken::new()).await;
+        assert_eq!(answer, no(AnsweredBy::Timeout));
+        let late = approver.answer(&id, ReviewDecision::Approved).unwrap_err();
+        assert_eq!(late, AnswerError::NoSuchQuestion { id });
+    }
+
+    #[tokio::test]
+    async fn the_end_of_the_work_ends_the_question() {
+        let broker = Broker::new(None);
+        let _approver = broker.approver("terminal");
+        let (_, question) = question(&broker);
+        let stop = CancellationToken::new();
+        stop.cancel();
+        let answer = broker.ask(question, &EventLog::default(), &stop).await;
+        assert_eq!((answer.decision, answer.by), (ReviewDecision::Abort, AnsweredBy::Cancelled));
+    }
+}

@@ -1,0 +1,125 @@
+//! Before a request runs: nobody need be asked, a person is, or it does not run.
+
+use super::attempt::Prospect;
+use super::{ApprovalCtx, ToolCtx, ToolRuntime};
+use crate::approval::Answer;
+use crate::audit::{DecidedBy, Decision, DecisionKind, Record};
+use sandgate_policy::Approvable;
+use sandgate_policy::Permission;
+use sandgate_policy::{ApprovalRequirement, BypassSandbox, Terms};
+use sandgate_protocol::{AnsweredBy, CodexErr, ReviewDecision};
+
+/// Gets the permission for the first attempt.
+pub(super) async fn approve<T, R>(
+    tool: &T,
+    request: &R,
+    sandbox: &Prospect,
+    ctx: &ToolCtx<'_>,
+) -> Result<Permission, CodexErr>
+where
+    T: ToolRuntime<R>,
+    R: Approvable + Sync,
+{
+    let config = &ctx.services.config;
+    let requirement = request.approval_requirement(&Terms {
+        approval: config.approval_policy,
+        sandbox: &config.sandbox_policy,
+        permissions: sandbox.permissions,
+        availability: sandbox.availability,
+    });
+    for record in tool.describe(request, ctx) {
+        ctx.record(&record)?;
+    }
+    let (reason, proposed_rule, without_sandbox) = match &requirement {
+        ApprovalRequirement::Forbidden { reason } => {
+            record(DecisionKind::Forbidden, tool.decided_by(request), 1, ctx)?;
+            return Err(CodexErr::Forbidden { reason: reason.clone() });
+        }
+        ApprovalRequirement::Skip { .. } => (None, None, false),
+        ApprovalRequirement::NeedsApproval { reason, bypass_sandbox, proposed_rule } => {
+            let leaves = *bypass_sandbox == BypassSandbox::Yes;
+            (Some(reason.clone()), proposed_rule.clone(), leaves)
+        }
+    };
+    let Some(reason) = reason else {
+        record(DecisionKind::Allowed, tool.decided_by(request), 1, ctx)?;
+        return permitted(Permission::without_asking(&requirement));
+    };
+    let keys = request.approval_keys();
+    let remembered = ctx.services.approvals().look_up(config.approval_policy, &keys);
+    if request.should_bypass_approval(config.approval_policy, remembered) {
+        let yes = ReviewDecision::ApprovedForSession;
+        record(DecisionKind::ApprovedForSession, DecidedBy::Cache, 1, ctx)?;
+        return permitted(Permission::answered(&requirement, &yes));
+    }
+    let approval = ApprovalCtx {
+        reason: reason.clone(),
+        proposed_rule: proposed_rule.as_ref().map(|rule| rule.prefix().to_vec()),
+        denials: None,
+        grant_offer: None,
+        risk: None,
+        without_sandbox,
+    };
+    let answer = tool.start_approval_async(request, approval, ctx).await;
+    record_answer(&answer, 1, ctx)?;
+    let decision = yes_or_error(answer, reason)?;
+    ctx.services.approvals().record(&decision, &keys);
+    if decision == ReviewDecision::ApprovedWithRule
+        && let Some(rule) = &proposed_rule
+    {
+        ctx.services.keep_rule(rule, ctx.call_id).await;
+    }
+    permitted(Permission::answered(&requirement, &decision))
+}
+
+/// Records a decision.
+fn record(
+    decision: DecisionKind,
+    by: DecidedBy,
+    attempt: u32,
+    ctx: &ToolCtx<'_>,
+) -> Result<(), CodexErr> {
+    let call_id = ctx.call_id.clone();
+    ctx.record(&Record::Decided(Decision { call_id, decision, by, attempt, feedback: None }))
+}
+
+/// Records an answer to a question about an attempt.
+pub(super) fn record_answer(
+    answer: &Answer,
+    attempt: u32,
+    ctx: &ToolCtx<'_>,
+) -> Result<(), CodexErr> {
+    let (decision, feedback) = match &answer.decision {
+        ReviewDecision::Approved => (DecisionKind::Approved, None),
+        ReviewDecision::ApprovedForSession => (DecisionKind::ApprovedForSession, None),
+        ReviewDecision::ApprovedWithRule => (DecisionKind::ApprovedWithRule, None),
+        ReviewDecision::ApprovedWithGrant { .. } => (DecisionKind::ApprovedWithGrant, None),
+        ReviewDecision::Denied { feedback } => (DecisionKind::Denied, feedback.clone()),
+        ReviewDecision::Abort => (DecisionKind::Aborted, None),
+    };
+    let by = match &answer.by {
+        AnsweredBy::Person(front_end) => DecidedBy::Person { front_end: front_end.clone() },
+        AnsweredBy::Timeout => DecidedBy::Timeout,
+        AnsweredBy::Nobody | AnsweredBy::Cancelled => DecidedBy::Policy,
+    };
+    let call_id = ctx.call_id.clone();
+    ctx.record(&Record::Decided(Decision { call_id, decision, by, attempt, feedback }))
+}
+
+fn permitted(permission: Option<Permission>) -> Result<Permission, CodexErr> {
+    permission
+        .ok_or_else(|| CodexErr::Forbidden { reason: "nobody permitted this command".to_owned() })
+}
+
+/// A yes, or what the call comes to without one.
+pub(super) fn yes_or_error(answer: Answer, reason: String) -> Result<ReviewDecision, CodexErr> {
+    match (answer.decision, answer.by) {
+        (ReviewDecision::Denied { .. }, AnsweredBy::Timeout) => Err(CodexErr::ApprovalTimeout),
+        (ReviewDecision::Denied { .. }, AnsweredBy::Nobody) => {
+            Err(CodexErr::NobodyToAsk { reason })
+        }
+        (ReviewDecision::Denied { feedback }, _) => Err(CodexErr::ApprovalDenied { feedback }),
+        (ReviewDecision::Abort, _) => Err(CodexErr::UserAborted),
+        (yes, _) => Ok(yes),
+    }
+}

@@ -1,0 +1,144 @@
+//! What a tool brings along so that the orchestrator can run it.
+
+use super::SandboxAttempt;
+use crate::approval::{Answer, Question};
+use crate::audit::{DecidedBy, Record};
+use crate::session::{Services, Turn};
+use sandgate_policy::Extras;
+use sandgate_protocol::{
+    ApprovalId, CallId, CodexErr, Denials, GrantOffer, RiskAssessment, SandboxablePreference,
+};
+
+/// A tool's own word on the sandbox its requests run in.
+pub trait Sandboxable<R> {
+    /// Whether it needs one.
+    fn sandbox_preference(&self) -> SandboxablePreference {
+        SandboxablePreference::Auto
+    }
+
+    /// Whether a person is asked for another attempt when the sandbox refused something.
+    fn escalate_on_failure(&self) -> bool {
+        true
+    }
+
+    /// Whether a request is to run without the sandbox from the start, once it is approved.
+    fn sandbox_mode_for_first_attempt(&self, request: &R) -> FirstAttempt {
+        let _ = request;
+        FirstAttempt::NoOverride
+    }
+}
+
+/// How a request wants its first attempt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FirstAttempt {
+    /// As the policy says.
+    NoOverride,
+    /// Without the sandbox.
+    BypassSandbox,
+}
+
+/// Runs requests of one kind.
+pub trait ToolRuntime<R>: Sandboxable<R> + Sync {
+    /// What comes of one.
+    type Output: Send + Sync;
+
+    /// Asks a person about a request, and waits for the answer.
+    fn start_approval_async(
+        &self,
+        request: &R,
+        approval: ApprovalCtx<'_>,
+        ctx: &ToolCtx<'_>,
+    ) -> impl Future<Output = Answer> + Send;
+
+    /// What is recorded of a request before anything is decided about it.
+    fn describe(&self, request: &R, ctx: &ToolCtx<'_>) -> Vec<Record>;
+
+    /// By what a request is decided when nobody is asked.
+    fn decided_by(&self, request: &R) -> DecidedBy {
+        let _ = request;
+        DecidedBy::Policy
+    }
+
+    /// Runs a request as an attempt allows.
+    ///
+    /// # Errors
+    /// When it could not be run.
+    fn run(
+        &self,
+        request: &R,
+        attempt: &SandboxAttempt,
+        ctx: &ToolCtx<'_>,
+    ) -> impl Future<Output = Result<Self::Output, CodexErr>> + Send;
+
+    /// What the sandbox refused, if the request failed because of that.
+    fn denial(&self, output: &Self::Output) -> Option<Denials>;
+
+    /// The least that would have let a request through, if that can be granted.
+    fn narrowest(&self, request: &R, denials: &Denials, ctx: &ToolCtx<'_>) -> Option<Extras> {
+        let _ = (request, denials, ctx);
+        None
+    }
+
+    /// What somebody who looks at a refused request thinks of it.
+    fn assess_risk(
+        &self,
+        request: &R,
+        output: &Self::Output,
+        denials: &Denials,
+        ctx: &ToolCtx<'_>,
+    ) -> impl Future<Output = Option<RiskAssessment>> + Send {
+        let _ = (request, output, denials, ctx);
+        async { None }
+    }
+}
+
+/// The call that a request belongs to.
+#[derive(Clone, Copy)]
+pub struct ToolCtx<'a> {
+    /// The session it is made in.
+    pub(crate) services: &'a Services,
+    /// The turn it is made in.
+    pub(crate) turn: &'a Turn,
+    /// The call.
+    pub call_id: &'a CallId,
+    /// The tool.
+    pub tool_name: &'a str,
+}
+
+impl ToolCtx<'_> {
+    /// A name for a question.
+    pub fn next_approval_id(&self) -> ApprovalId {
+        self.services.broker.next_id()
+    }
+
+    /// Records something, before anything else happens.
+    ///
+    /// # Errors
+    /// When it cannot be recorded, and nothing is to happen then.
+    pub fn record(&self, record: &Record) -> Result<(), CodexErr> {
+        self.services.record(record).map_err(|error| CodexErr::Fatal(error.to_string()))
+    }
+
+    /// Asks a person, and waits for the answer.
+    pub async fn ask(&self, question: Question) -> Answer {
+        let Self { services, turn, .. } = self;
+        services.broker.ask(question, &services.events, turn.cancellation()).await
+    }
+}
+
+/// Why a person is asked, and what the person is offered.
+#[derive(Debug, Clone)]
+pub struct ApprovalCtx<'a> {
+    /// Why.
+    pub reason: String,
+    /// The words of a rule that would make the question needless.
+    pub proposed_rule: Option<Vec<String>>,
+    /// What was refused, when this is about another attempt.
+    pub denials: Option<&'a Denials>,
+    /// What could be opened instead of leaving the sandbox.
+    pub grant_offer: Option<GrantOffer>,
+    /// What somebody who looked at it thinks of it.
+    pub risk: Option<RiskAssessment>,
+    /// Whether a plain yes means to run without the sandbox.
+    pub without_sandbox: bool,
+}

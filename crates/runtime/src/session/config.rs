@@ -1,0 +1,77 @@
+//! What a session is started with. All of it comes from the person, none of it from a call.
+
+use crate::audit::AuditOptions;
+use crate::environment::ShellEnvironmentPolicy;
+use crate::observe::OutputTap;
+use crate::orchestrator::RiskAssessor;
+use sandgate_policy::rules::Rules;
+use sandgate_process::ModelFormat;
+use sandgate_protocol::{AskForApproval, SandboxPolicy};
+use sandgate_sandbox::PartialEnforcement;
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What a session is started with.
+#[derive(Clone)]
+pub struct SessionConfig {
+    /// Where it works, and the workspace of its policy.
+    pub workspace: PathBuf,
+    /// When a person is asked.
+    pub approval_policy: AskForApproval,
+    /// What its commands may touch.
+    pub sandbox_policy: SandboxPolicy,
+    /// Whether a sandbox that lacks something will do.
+    pub partial_enforcement: PartialEnforcement,
+    /// The person's own environment.
+    pub own_env: BTreeMap<OsString, OsString>,
+    /// What of it commands are given.
+    pub environment: ShellEnvironmentPolicy,
+    /// The person's rules.
+    pub rules: Rules,
+    /// The directory of the person's settings: new rules are added there, and what happens is
+    /// recorded there. Without it nothing is.
+    pub config_home: Option<PathBuf>,
+    /// How what happens is recorded; not at all if it is not said.
+    pub audit: Option<AuditOptions>,
+    /// What the session is called by in the record: `run`, `call`, a server.
+    pub front_end: String,
+    /// How long a question waits for its answer; for ever if there is no limit.
+    pub approval_timeout: Option<Duration>,
+    /// How much of an output a model is given.
+    pub model_format: ModelFormat,
+    /// Who looks at commands that were blocked.
+    pub risk: Option<Arc<dyn RiskAssessor>>,
+    /// Who takes every byte that commands write.
+    pub tap: Option<Arc<dyn OutputTap>>,
+}
+
+impl SessionConfig {
+    /// A session in this directory, with the mildest policies that confine everything.
+    pub fn new(workspace: PathBuf) -> Self {
+        Self {
+            workspace,
+            approval_policy: AskForApproval::default(),
+            sandbox_policy: SandboxPolicy::workspace_write(),
+            partial_enforcement: PartialEnforcement::default(),
+            own_env: BTreeMap::new(),
+            environment: ShellEnvironmentPolicy::default(),
+            rules: Rules::default(),
+            config_home: None,
+            audit: None,
+            front_end: "library".to_owned(),
+            approval_timeout: None,
+            model_format: ModelFormat::default(),
+            risk: None,
+            tap: None,
+        }
+    }
+
+    /// The person's home directory, if it is known.
+    pub(crate) fn home(&self) -> Option<PathBuf> {
+        let home = self.own_env.get(OsStr::new(if cfg!(windows) { "USERPROFILE" } else { "HOME" }));
+        home.map(PathBuf::from).filter(|home| home.is_absolute())
+    }
+}

@@ -1,0 +1,185 @@
+//! What the calls of a session share.
+
+use super::SessionConfig;
+use crate::approval::Broker;
+use crate::audit::{Amended, AuditError, AuditLog, Record, SessionEnded, SessionStarted};
+use crate::error::RuntimeError;
+use crate::events::EventLog;
+use crate::private::own_directory;
+use crate::resolve::directory;
+use crate::rules::append_rule;
+use crate::runtime::Runtime;
+use crate::tools::ToolRegistry;
+use sandgate_patch::Roots as PatchRoots;
+use sandgate_policy::ApprovalStore;
+use sandgate_policy::Extras;
+use sandgate_policy::rules::{Origin, ProposedRule, Rules};
+use sandgate_protocol::{CallId, Event, Notice, SandboxPolicy, WritableRoot};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+
+/// What the calls of a session share.
+pub(crate) struct Services {
+    pub(crate) runtime: Arc<Runtime>,
+    pub(crate) config: SessionConfig,
+    pub(crate) broker: Arc<Broker>,
+    pub(crate) events: EventLog,
+    pub(crate) registry: ToolRegistry,
+    /// What the session is called by in the record.
+    id: String,
+    audit: Option<AuditLog>,
+    rules: RwLock<Arc<Rules>>,
+    approvals: Mutex<ApprovalStore>,
+    /// What a person has opened for the rest of the session.
+    opened: Mutex<Extras>,
+}
+
+impl Services {
+    pub(super) fn new(
+        runtime: Arc<Runtime>,
+        mut config: SessionConfig,
+    ) -> Result<Self, RuntimeError> {
+        config.workspace = directory(&config.workspace)?;
+        let audit = match (&config.config_home, config.audit) {
+            (Some(home), Some(options)) => Some(AuditLog::open(home, options)?),
+            _ => None,
+        };
+        let services = Self {
+            id: uuid::Uuid::now_v7().to_string(),
+            audit,
+            runtime,
+            broker: Broker::new(config.approval_timeout),
+            events: EventLog::default(),
+            registry: ToolRegistry::standard(),
+            rules: RwLock::new(Arc::new(std::mem::take(&mut config.rules))),
+            approvals: Mutex::default(),
+            opened: Mutex::default(),
+            config,
+        };
+        services.record(&Record::SessionStarted(services.beginning()))?;
+        Ok(services)
+    }
+
+    fn beginning(&self) -> SessionStarted {
+        SessionStarted {
+            front_end: self.config.front_end.clone(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            pid: std::process::id(),
+            workspace: self.config.workspace.to_string_lossy().into_owned(),
+            sandbox_policy: self.config.sandbox_policy.clone(),
+            approval_policy: self.config.approval_policy,
+        }
+    }
+
+    /// Records something, before anything else happens.
+    ///
+    /// # Errors
+    /// When it cannot be recorded, and the person wants nothing to happen then.
+    pub(crate) fn record(&self, record: &Record) -> Result<(), AuditError> {
+        match &self.audit {
+            Some(audit) => audit.record(&self.id, record).map(|_| ()),
+            None => Ok(()),
+        }
+    }
+
+    /// The rules as they are now.
+    pub(crate) fn rules(&self) -> Arc<Rules> {
+        Arc::clone(&self.rules.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// What was approved for the session.
+    pub(crate) fn approvals(&self) -> MutexGuard<'_, ApprovalStore> {
+        self.approvals.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What was opened for the session.
+    pub(crate) fn opened(&self) -> Extras {
+        self.opened.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Opens something for the rest of the session.
+    pub(crate) fn open_for_session(&self, extras: &Extras) {
+        self.opened.lock().unwrap_or_else(PoisonError::into_inner).extend(extras);
+    }
+
+    /// Where the session's commands may write, before anybody opened more to them.
+    pub(crate) fn roots(&self) -> Vec<PathBuf> {
+        match &self.config.sandbox_policy {
+            SandboxPolicy::WorkspaceWrite { writable_roots, .. } => {
+                let workspace = &self.config.workspace;
+                let beside = writable_roots.iter().map(|root| workspace.join(root));
+                std::iter::once(workspace.clone()).chain(beside).collect()
+            }
+            SandboxPolicy::DangerFullAccess | SandboxPolicy::ExternalSandbox { .. } => {
+                vec![self.config.workspace.clone()]
+            }
+            SandboxPolicy::ReadOnly => Vec::new(),
+        }
+    }
+
+    /// Where a patch may write, and to which files beside that a person said it may.
+    pub(crate) fn patch_roots(&self, approved: Vec<PathBuf>) -> PatchRoots {
+        match &self.config.sandbox_policy {
+            SandboxPolicy::DangerFullAccess | SandboxPolicy::ExternalSandbox { .. } => {
+                PatchRoots::everywhere()
+            }
+            SandboxPolicy::ReadOnly | SandboxPolicy::WorkspaceWrite { .. } => {
+                let settings = || self.config.config_home.iter().flat_map(dunce::canonicalize);
+                let roots = self.roots().into_iter().flat_map(dunce::canonicalize);
+                let writable = roots
+                    .map(|path| WritableRoot { path, read_only_subpaths: settings().collect() });
+                PatchRoots::new(writable, approved)
+            }
+        }
+    }
+
+    /// Where patches keep what a crash would need.
+    pub(crate) fn journals(&self) -> PathBuf {
+        match &self.config.config_home {
+            Some(home) => home.join("patches"),
+            None => own_directory().join("patches"),
+        }
+    }
+
+    /// Keeps a rule that a person agreed to, for this session and, if it can be written, later ones.
+    pub(crate) async fn keep_rule(&self, proposed: &ProposedRule, call_id: &CallId) {
+        let written = match &self.config.config_home {
+            None => Err("there is no directory for settings".to_owned()),
+            Some(home) => append_rule(home, proposed).map_err(|error| error.to_string()),
+        };
+        let (rule, failure) = match written {
+            Ok(rule) => {
+                let (rule_text, file) = (rule.to_string(), rule.origin.file.clone());
+                let call_id = Some(call_id.clone());
+                // The rule stands in its file, whatever becomes of the record.
+                let _ = self.record(&Record::Amended(Amended { call_id, rule: rule_text, file }));
+                (rule, None)
+            }
+            Err(error) => {
+                let origin = Origin { file: "this session".to_owned(), ..Origin::default() };
+                (proposed.as_rule(origin), Some(error))
+            }
+        };
+        {
+            let mut rules = self.rules.write().unwrap_or_else(PoisonError::into_inner);
+            Arc::make_mut(&mut rules).extend([rule]);
+        }
+        if let Some(error) = failure {
+            let message = format!("the rule holds for this session only: {error}");
+            self.warn(Some(call_id.clone()), message).await;
+        }
+    }
+
+    /// Tells everybody of something that stops nothing.
+    pub(crate) async fn warn(&self, call_id: Option<CallId>, message: String) {
+        self.events.tell(Event::Warning(Notice { call_id, message })).await;
+    }
+}
+
+impl Drop for Services {
+    fn drop(&mut self) {
+        // There is nobody left to tell if this fails.
+        let _ =
+            self.record(&Record::SessionEnded(SessionEnded { reason: "it was over".to_owned() }));
+    }
+}

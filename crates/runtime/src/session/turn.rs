@@ -1,0 +1,40 @@
+//! One turn of a conversation: the calls that a model makes until it has nothing more to ask for.
+
+use super::Services;
+use sandgate_process::Stop;
+use std::path::PathBuf;
+use tokio_util::sync::CancellationToken;
+
+/// One turn.
+#[derive(Debug)]
+pub struct Turn {
+    /// Where relative paths start.
+    pub cwd: PathBuf,
+    stop: Stop,
+}
+
+impl Turn {
+    pub(super) fn new(services: &Services) -> Self {
+        Self { cwd: services.config.workspace.clone(), stop: Stop::default() }
+    }
+
+    /// Ends everything that the turn does.
+    pub fn cancel(&self) {
+        self.stop.cancel.cancel();
+    }
+
+    /// Whether it was ended.
+    pub fn is_cancelled(&self) -> bool {
+        self.stop.cancel.is_cancelled()
+    }
+
+    /// Ends the turn when this does.
+    pub fn cancellation(&self) -> &CancellationToken {
+        &self.stop.cancel
+    }
+
+    /// The levers on its commands.
+    pub fn stop(&self) -> &Stop {
+        &self.stop
+    }
+}

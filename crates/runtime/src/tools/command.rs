@@ -1,0 +1,334 @@
+//! One command of a call: judged, asked about, run.
+
+use crate::approval::{Answer, Question, command_text};
+use crate::audit::{Began, CallAsked, DecidedBy, Ended, Granted, Judged, Record, RiskClass};
+use crate::environment::keep_to_reading;
+use crate::observe::Observer;
+use crate::orchestrator::{
+    ApprovalCtx, Attempted, FirstAttempt, RiskQuestion, SandboxAttempt, Sandboxable, ToolCtx,
+    ToolOrchestrator, ToolRuntime,
+};
+use crate::report::Report;
+use crate::request::{CommandInput, CommandLine, KeepOutput};
+use crate::resolve::resolve;
+use sandgate_policy::rules::{ProposedRule, Rule, propose};
+use sandgate_policy::{Approvable, ApprovalKey};
+use sandgate_policy::{ApprovalRequirement, Terms, requirement};
+use sandgate_policy::{Class, Extras, Judgement, Surroundings, judge};
+use sandgate_process::{ExecuteOptions, Executed, execute};
+use sandgate_protocol::{
+    CallId, CodexErr, Denials, Event, ExecApprovalRequest, ExecExpiration, ExecParams,
+    ExecToolCallOutput, OutputStream, RiskAssessment, SandboxPermissions, SandboxType, visible,
+};
+use sandgate_sandbox::Narrowest;
+use std::io;
+use std::path::PathBuf;
+
+/// What is asked of a command tool, whoever asks.
+#[derive(Debug, Clone)]
+pub struct AskedCommand {
+    /// The command.
+    pub command: CommandLine,
+    /// Where it is to run; a relative path starts at the turn's directory.
+    pub workdir: Option<PathBuf>,
+    /// When it is ended if it does not end by itself.
+    pub expiration: ExecExpiration,
+    /// What it reads.
+    pub input: CommandInput,
+    /// Whether it asks to leave the sandbox.
+    pub sandbox_permissions: SandboxPermissions,
+    /// Why it does.
+    pub justification: Option<String>,
+    /// The rule that it suggests.
+    pub prefix_rule: Option<Vec<String>>,
+}
+
+/// Runs commands.
+struct CommandTool;
+
+/// A command that was read, looked up and judged.
+pub(super) struct ShellRequest {
+    tool: String,
+    params: ExecParams,
+    input: CommandInput,
+    judgement: Judgement,
+    proposed: Option<ProposedRule>,
+}
+
+/// A command that has run.
+pub(crate) struct CommandOutput {
+    pub(crate) executed: Executed,
+    /// What the model is told of it.
+    pub(crate) formatted: String,
+    denial: Option<Denials>,
+}
+
+/// Takes a command the whole way.
+pub(crate) async fn run_command(
+    asked: AskedCommand,
+    ctx: &ToolCtx<'_>,
+) -> Result<Attempted<CommandOutput>, CodexErr> {
+    let request = ShellRequest::new(asked, ctx)?;
+    ToolOrchestrator.run(&CommandTool, &request, ctx).await
+}
+
+impl ShellRequest {
+    /// Looks up and judges what was asked.
+    pub(super) fn new(asked: AskedCommand, ctx: &ToolCtx<'_>) -> Result<Self, CodexErr> {
+        check_escalation(&asked, ctx.tool_name)?;
+        let services = ctx.services;
+        let config = &services.config;
+        let cwd = match &asked.workdir {
+            Some(workdir) => ctx.turn.cwd.join(workdir),
+            None => ctx.turn.cwd.clone(),
+        };
+        let env = config.environment.apply(&config.own_env);
+        let shell = &services.runtime.shell;
+        let mut params = resolve(asked.command, shell, &cwd, env, asked.expiration)
+            .map_err(|error| CodexErr::ToolExecutionFailed(error.to_string()))?;
+        params.sandbox_permissions = asked.sandbox_permissions;
+        params.justification = asked.justification;
+        let around = Surroundings {
+            cwd: Some(params.cwd.clone()),
+            roots: services.roots(),
+            home: config.home(),
+        };
+        let judgement = judge(&params.command, &around, &services.rules());
+        let proposed = propose(&judgement, asked.prefix_rule.as_deref());
+        let (tool, input) = (ctx.tool_name.to_owned(), asked.input);
+        Ok(Self { tool, params, input, judgement, proposed })
+    }
+
+    /// Whether it surely changes nothing.
+    pub(super) fn is_known_safe(&self) -> bool {
+        self.judgement.class == Class::Safe
+    }
+}
+
+/// Who asks to leave the sandbox says why.
+fn check_escalation(asked: &AskedCommand, tool: &str) -> Result<(), CodexErr> {
+    let wants_out = asked.sandbox_permissions == SandboxPermissions::RequireEscalated;
+    let says_why = asked.justification.as_ref().is_some_and(|why| !why.trim().is_empty());
+    if wants_out && !says_why {
+        let reason = "sandbox_permissions \"require_escalated\" needs a justification: one \
+                      sentence for the person who decides"
+            .to_owned();
+        return Err(CodexErr::InvalidArguments { tool: tool.to_owned(), reason });
+    }
+    Ok(())
+}
+
+impl Approvable for ShellRequest {
+    fn approval_keys(&self) -> Vec<ApprovalKey> {
+        vec![ApprovalKey::Command {
+            tool: self.tool.clone(),
+            argv: self.params.command.clone(),
+            cwd: self.params.cwd.clone(),
+            sandbox_permissions: self.params.sandbox_permissions,
+            tty: false,
+        }]
+    }
+
+    fn approval_requirement(&self, terms: &Terms<'_>) -> ApprovalRequirement {
+        requirement(&self.judgement, terms, self.proposed.clone())
+    }
+}
+
+impl Sandboxable<ShellRequest> for CommandTool {
+    fn sandbox_mode_for_first_attempt(&self, request: &ShellRequest) -> FirstAttempt {
+        match request.params.sandbox_permissions {
+            SandboxPermissions::UseDefault => FirstAttempt::NoOverride,
+            SandboxPermissions::RequireEscalated => FirstAttempt::BypassSandbox,
+        }
+    }
+}
+
+impl ToolRuntime<ShellRequest> for CommandTool {
+    type Output = CommandOutput;
+
+    async fn start_approval_async(
+        &self,
+        request: &ShellRequest,
+        approval: ApprovalCtx<'_>,
+        ctx: &ToolCtx<'_>,
+    ) -> Answer {
+        let params = &request.params;
+        let question = ExecApprovalRequest {
+            approval_id: ctx.next_approval_id(),
+            call_id: ctx.call_id.clone(),
+            command: params.command.clone(),
+            command_text: command_text(&params.command),
+            cwd: params.cwd.clone(),
+            reason: visible(&approval.reason),
+            justification: params.justification.as_deref().map(visible),
+            denials: approval.denials.map(|denials| denials.evidence.clone()).unwrap_or_default(),
+            more_denials: approval.denials.map_or(0, |denials| denials.more),
+            risk: approval.risk,
+            proposed_rule: approval.proposed_rule,
+            grant_offer: approval.grant_offer,
+            without_sandbox: approval.without_sandbox,
+        };
+        ctx.ask(Question::Exec(Box::new(question))).await
+    }
+
+    fn describe(&self, request: &ShellRequest, ctx: &ToolCtx<'_>) -> Vec<Record> {
+        let (params, judgement) = (&request.params, &request.judgement);
+        let (class, reason) = match &judgement.class {
+            Class::Safe => (RiskClass::Safe, None),
+            Class::Unknown { reason } => (RiskClass::Unknown, Some(reason.clone())),
+            Class::Dangerous(danger) => (RiskClass::Dangerous, Some(danger.to_string())),
+        };
+        let rules = judgement.ruling.iter().flat_map(|ruling| &ruling.rules);
+        let asked = CallAsked {
+            call_id: ctx.call_id.clone(),
+            front_end: ctx.services.config.front_end.clone(),
+            tool: ctx.tool_name.to_owned(),
+            argv: params.command.clone(),
+            cwd: params.cwd.to_string_lossy().into_owned(),
+            sandbox_permissions: params.sandbox_permissions,
+            justification: params.justification.clone(),
+        };
+        let judged = Judged {
+            call_id: ctx.call_id.clone(),
+            class,
+            reason,
+            rules: rules.map(named).collect(),
+        };
+        vec![Record::CallAsked(asked), Record::Judged(judged)]
+    }
+
+    fn decided_by(&self, request: &ShellRequest) -> DecidedBy {
+        match request.judgement.ruling.as_ref().and_then(|ruling| ruling.rules.first()) {
+            Some(rule) => DecidedBy::Rule { rule: named(rule) },
+            None => DecidedBy::Policy,
+        }
+    }
+
+    async fn run(
+        &self,
+        request: &ShellRequest,
+        attempt: &SandboxAttempt,
+        ctx: &ToolCtx<'_>,
+    ) -> Result<CommandOutput, CodexErr> {
+        let services = ctx.services;
+        let mut params = request.params.clone();
+        // What is known to be safe is that only of a git which runs nothing of the repository's.
+        if request.is_known_safe() {
+            keep_to_reading(&mut params.env);
+        }
+        let grant = attempt.grant(params);
+        let (call_id, number) = (|| ctx.call_id.clone(), attempt.number());
+        ctx.record(&Record::Granted(Granted::of(call_id(), number, &grant)))?;
+        let env = services
+            .runtime
+            .sandbox
+            .transform(grant)
+            .map_err(|error| CodexErr::SandboxTransform { reason: error.to_string() })?;
+        let mut observer = SessionObserver { ctx: *ctx };
+        let format = services.config.model_format;
+        let mut report = Report::new(ctx.call_id.clone(), &mut observer, format);
+        let failed = |error: String| CodexErr::ToolExecutionFailed(error);
+        let sandbox = env.sandbox();
+        let enforcement = (sandbox != SandboxType::None).then(|| services.runtime.sandbox.status());
+        let began = Began { call_id: call_id(), attempt: number, sandbox, enforcement };
+        ctx.record(&Record::Began(began))?;
+        report.begin(&env).await.map_err(|error| failed(error.to_string()))?;
+        let options = ExecuteOptions {
+            stdin: request.input.into(),
+            spill: services.runtime.spill(KeepOutput::Everything),
+            ..ExecuteOptions::default()
+        };
+        let stop = ctx.turn.stop();
+        match execute(&services.runtime.spawner, &env, options, stop, &mut report).await {
+            Ok(mut executed) => {
+                let manager = &services.runtime.sandbox;
+                let denied = manager.denied(env.sandbox(), executed.supervised, &executed.output);
+                let denial = denied.map(|_| executed.output.denials.clone());
+                let formatted = format.format(&executed.output, &executed.raw.aggregated);
+                let (output, _) = report.end(executed.output, &executed.raw.aggregated).await;
+                executed.output = output;
+                ctx.record(&Record::Ended(ended(call_id(), number, &executed.output)))?;
+                Ok(CommandOutput { executed, formatted, denial })
+            }
+            Err(error) => {
+                let error = report.not_started(error.into()).await.to_string();
+                let output = ExecToolCallOutput::not_started(0, &error);
+                let mut ended = ended(call_id(), number, &output);
+                (ended.exit_code, ended.error) = (None, Some(error.clone()));
+                ctx.record(&Record::Ended(ended))?;
+                Err(failed(error))
+            }
+        }
+    }
+
+    fn denial(&self, output: &CommandOutput) -> Option<Denials> {
+        output.denial.clone()
+    }
+
+    fn narrowest(
+        &self,
+        request: &ShellRequest,
+        denials: &Denials,
+        _: &ToolCtx<'_>,
+    ) -> Option<Extras> {
+        let narrowest = Narrowest::of(&denials.evidence, &request.params.env);
+        let helps = narrowest.out_of_reach.is_empty() && !narrowest.extras.is_empty();
+        helps.then_some(narrowest.extras)
+    }
+
+    async fn assess_risk(
+        &self,
+        request: &ShellRequest,
+        output: &CommandOutput,
+        denials: &Denials,
+        ctx: &ToolCtx<'_>,
+    ) -> Option<RiskAssessment> {
+        let assessor = ctx.services.config.risk.as_ref()?;
+        let question = RiskQuestion {
+            command: &request.params.command,
+            cwd: &request.params.cwd,
+            policy: &ctx.services.config.sandbox_policy,
+            denials,
+            stderr: &output.executed.output.stderr.text,
+        };
+        let assessed = tokio::time::timeout(RiskQuestion::PATIENCE, assessor.assess(question));
+        assessed.await.ok().flatten()
+    }
+}
+
+/// A rule with its place.
+fn named(rule: &Rule) -> String {
+    format!("{rule} ({})", rule.origin)
+}
+
+fn ended(call_id: CallId, attempt: u32, output: &ExecToolCallOutput) -> Ended {
+    Ended {
+        call_id,
+        attempt,
+        exit_code: Some(output.exit_code),
+        duration_ms: u64::try_from(output.duration.as_millis()).unwrap_or(u64::MAX),
+        timed_out: output.timed_out,
+        cancelled: output.cancelled,
+        denials: output.denials.clone(),
+        error: None,
+    }
+}
+
+/// Everybody who listens to the session watches its commands.
+struct SessionObserver<'a> {
+    ctx: ToolCtx<'a>,
+}
+
+impl Observer for SessionObserver<'_> {
+    async fn event(&mut self, event: &Event) -> io::Result<()> {
+        self.ctx.services.events.tell(event.clone()).await;
+        Ok(())
+    }
+
+    async fn output(&mut self, stream: OutputStream, bytes: &[u8]) -> io::Result<()> {
+        match &self.ctx.services.config.tap {
+            Some(tap) => tap.output(self.ctx.call_id, stream, bytes).await,
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! `read_file`, `list_dir` and `grep_files`: reading, in this process, without asking anybody.
+//!
+//! They read what any confined command could read, and no secrets: for those a model has to ask
+//! through a command, about which a person decides. Everything is bounded: how much is looked at, how
+//! long it takes, and how much is said.
+
+mod grep_files;
+mod list_dir;
+mod read_file;
+
+pub(crate) use grep_files::GrepFilesHandler;
+pub(crate) use list_dir::ListDirHandler;
+pub(crate) use read_file::ReadFileHandler;
+
+use super::ToolInvocation;
+use sandgate_policy::danger;
+use sandgate_policy::{Surroundings, script};
+use sandgate_protocol::{CodexErr, ToolPayload};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+use tokio_util::sync::CancellationToken;
+
+/// The most that one call says, in bytes.
+const MOST_SAID: usize = 40_000;
+
+/// The longest line that is shown whole, in characters.
+const LONGEST_LINE: usize = 500;
+
+/// How long one call may take.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The path that a call names.
+fn resolve(named: &str, invocation: &ToolInvocation<'_>) -> Result<PathBuf, CodexErr> {
+    if named.contains('\0') {
+        return Err(failed("the path has a NUL in it".to_owned()));
+    }
+    let path = invocation.turn.cwd.join(named);
+    dunce::canonicalize(&path).map_err(|error| failed(format!("{}: {error}", path.display())))
+}
+
+/// Refuses what holds secrets.
+fn refuse_secrets(path: &Path, home: Option<PathBuf>) -> Result<(), CodexErr> {
+    // The same tables that a command is judged by.
+    let words = ["cat".to_owned(), path.to_string_lossy().into_owned()];
+    let around = Surroundings { cwd: None, roots: Vec::new(), home };
+    match danger::find(&script::read(&words), &around) {
+        None => Ok(()),
+        Some(danger) => Err(CodexErr::Forbidden {
+            reason: format!(
+                "{danger}, and this tool asks nobody. Use shell with cat, about which a person \
+                 decides."
+            ),
+        }),
+    }
+}
+
+fn failed(reason: String) -> CodexErr {
+    CodexErr::ToolExecutionFailed(reason)
+}
+
+fn arguments<'a>(invocation: &ToolInvocation<'a>) -> Result<&'a str, CodexErr> {
+    match invocation.payload {
+        ToolPayload::Function { arguments } => Ok(arguments),
+        _ => Err(super::wrong_kind(invocation.tool_name)),
+    }
+}
+
+/// Whether something is looked at: not what git keeps for itself, nor what keeps a name free.
+fn is_listed(entry: &ignore::DirEntry) -> bool {
+    entry.depth() == 0
+        || (entry.file_name() != ".git" && !sandgate_sandbox::keeps_a_name_free(entry.path()))
+}
+
+/// A line as it is shown: harmless, and cut if it is too long.
+fn shown(line: &str) -> String {
+    let line = sandgate_process::harmless(line.trim_end_matches(['\n', '\r']));
+    match line.char_indices().nth(LONGEST_LINE) {
+        None => line.into_owned(),
+        Some((end, _)) => format!("{} […]", &line[..end]),
+    }
+}
+
+/// Says when work has taken long enough.
+#[derive(Debug, Clone)]
+struct Limit {
+    deadline: Instant,
+    cancelled: Arc<AtomicBool>,
+}
+
+impl Limit {
+    fn is_over(&self) -> bool {
+        self.cancelled.load(Ordering::Relaxed) || Instant::now() > self.deadline
+    }
+}
+
+/// Does work that blocks, until it is done or the turn is over.
+async fn off_the_loop<T: Send + 'static>(
+    cancellation: &CancellationToken,
+    work: impl FnOnce(&Limit) -> Result<T, CodexErr> + Send + 'static,
+) -> Result<T, CodexErr> {
+    let cancelled = Arc::new(AtomicBool::new(false));
+    let limit = Limit { deadline: Instant::now() + PATIENCE, cancelled: Arc::clone(&cancelled) };
+    let working = tokio::task::spawn_blocking(move || work(&limit));
+    tokio::select! {
+        done = working => match done {
+            Ok(result) => result,
+            Err(error) => Err(failed(format!("it was cut off: {error}"))),
+        },
+        () = cancellation.cancelled() => {
+            cancelled.store(true, Ordering::Relaxed);
+            Err(CodexErr::UserAborted)
+        }
+    }
+}

@@ -1,0 +1,28 @@
+//! The tools: what a model can ask for, and who does it.
+//!
+//! A tool is a [`ToolHandler`]. The [`ToolRegistry`] knows them by name, and the router takes the
+//! calls of one response of a model to them, all at once where each can bear that, one after the
+//! other otherwise, and gives the results back in the order of the calls.
+
+mod apply_patch;
+mod arguments;
+mod command;
+mod files;
+mod registry;
+mod router;
+mod shell;
+
+pub(crate) use arguments::{parse, schema};
+pub use command::AskedCommand;
+pub(crate) use command::run_command;
+pub use registry::{ToolHandler, ToolInvocation, ToolKind, ToolRegistry, ToolSpec};
+pub use router::ToolResult;
+pub(crate) use router::route;
+
+use sandgate_protocol::CodexErr;
+
+/// A payload of another kind than the tool takes.
+fn wrong_kind(tool: &str) -> CodexErr {
+    let reason = "they are not of the kind that it takes".to_owned();
+    CodexErr::InvalidArguments { tool: tool.to_owned(), reason }
+}

@@ -1,0 +1,202 @@
+//! The tools by their names.
+
+use crate::orchestrator::ToolCtx;
+use crate::session::{Services, Turn};
+use crate::tools::{apply_patch, files, shell};
+use sandgate_protocol::{CallId, CodexErr, ToolOutput, ToolPayload};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::pin::Pin;
+use std::sync::Arc;
+
+/// Does what a model asks for with one name.
+pub trait ToolHandler: Send + Sync {
+    /// What it is to a model: its name, what it does, what it takes.
+    fn spec(&self) -> ToolSpec;
+
+    /// Other names that lead to it.
+    fn aliases(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    /// What kind of tool it is.
+    fn kind(&self) -> ToolKind {
+        ToolKind::Function
+    }
+
+    /// Whether it understands a payload.
+    fn matches_kind(&self, payload: &ToolPayload) -> bool {
+        matches!(
+            (self.kind(), payload),
+            (ToolKind::Function, ToolPayload::Function { .. } | ToolPayload::LocalShell { .. })
+                | (ToolKind::Custom, ToolPayload::Custom { .. } | ToolPayload::Function { .. })
+                | (ToolKind::Mcp, ToolPayload::Mcp { .. })
+        )
+    }
+
+    /// Whether a call may change something.
+    fn is_mutating(&self, invocation: &ToolInvocation<'_>) -> bool;
+
+    /// Whether its calls can run beside others.
+    fn supports_parallel_tool_calls(&self) -> bool {
+        false
+    }
+
+    /// Does it.
+    fn handle<'a>(
+        &'a self,
+        invocation: ToolInvocation<'a>,
+    ) -> Pin<Box<dyn Future<Output = Result<ToolOutput, CodexErr>> + Send + 'a>>;
+}
+
+/// What kind of tool it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ToolKind {
+    /// It takes JSON.
+    Function,
+    /// It takes text of its own kind.
+    Custom,
+    /// An MCP server does the work.
+    Mcp,
+}
+
+/// What a tool is to a model.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ToolSpec {
+    /// Its name.
+    pub name: String,
+    /// What it does.
+    pub description: String,
+    /// What it takes, as a JSON schema.
+    pub parameters: Value,
+}
+
+/// One call of a tool.
+#[derive(Clone, Copy)]
+pub struct ToolInvocation<'a> {
+    pub(crate) services: &'a Services,
+    /// The turn it is made in.
+    pub turn: &'a Turn,
+    /// What its result will be known by.
+    pub call_id: &'a CallId,
+    /// The name it was called by.
+    pub tool_name: &'a str,
+    /// What it is asked to do.
+    pub payload: &'a ToolPayload,
+}
+
+impl<'a> ToolInvocation<'a> {
+    /// The same for the orchestrator.
+    pub fn ctx(&self) -> ToolCtx<'a> {
+        let Self { services, turn, call_id, tool_name, .. } = *self;
+        ToolCtx { services, turn, call_id, tool_name }
+    }
+}
+
+/// The tools by their names.
+#[derive(Clone, Default)]
+pub struct ToolRegistry {
+    tools: BTreeMap<String, Arc<dyn ToolHandler>>,
+}
+
+impl ToolRegistry {
+    /// The tools that every session has.
+    pub fn standard() -> Self {
+        let mut registry = Self::default();
+        registry.register(Arc::new(shell::ShellHandler));
+        registry.register(Arc::new(shell::ShellCommandHandler));
+        registry.register(Arc::new(apply_patch::ApplyPatchHandler));
+        registry.register(Arc::new(files::ReadFileHandler));
+        registry.register(Arc::new(files::ListDirHandler));
+        registry.register(Arc::new(files::GrepFilesHandler));
+        registry
+    }
+
+    /// Adds a tool, in the place of another of its name.
+    pub fn register(&mut self, tool: Arc<dyn ToolHandler>) {
+        for alias in tool.aliases() {
+            self.tools.insert((*alias).to_owned(), Arc::clone(&tool));
+        }
+        self.tools.insert(tool.spec().name, tool);
+    }
+
+    /// The tool of a name.
+    ///
+    /// # Errors
+    /// When there is none, with names like it.
+    pub fn get(&self, name: &str) -> Result<&Arc<dyn ToolHandler>, CodexErr> {
+        self.tools.get(name).ok_or_else(|| CodexErr::ToolNotFound {
+            name: name.chars().take(100).collect(),
+            nearest: self.nearest(name),
+        })
+    }
+
+    /// What the tools are to a model, without their other names.
+    pub fn specs(&self) -> Vec<ToolSpec> {
+        let own = |(name, tool): (&String, &Arc<dyn ToolHandler>)| {
+            let spec = tool.spec();
+            (spec.name == *name).then_some(spec)
+        };
+        self.tools.iter().filter_map(own).collect()
+    }
+
+    /// Up to three names that somebody may have meant.
+    fn nearest(&self, name: &str) -> Vec<String> {
+        let name: String = name.chars().take(100).collect::<String>().to_lowercase();
+        let mut near: Vec<(usize, &String)> = self
+            .tools
+            .keys()
+            .map(|known| (distance(&name, known), known))
+            .filter(|(distance, known)| *distance <= known.len().max(name.len()) / 2)
+            .collect();
+        near.sort();
+        near.into_iter().take(3).map(|(_, known)| known.clone()).collect()
+    }
+}
+
+/// How many letters must be put in, taken out or changed to make one word of the other.
+fn distance(from: &str, to: &str) -> usize {
+    let to: Vec<char> = to.chars().collect();
+    let mut row: Vec<usize> = (0..=to.len()).collect();
+    for (above, letter) in from.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = above + 1;
+        for (at, other) in to.iter().enumerate() {
+            let changed = diagonal + usize::from(letter != *other);
+            diagonal = row[at + 1];
+            row[at + 1] = changed.min(row[at] + 1).min(diagonal + 1);
+        }
+    }
+    row[to.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn missed(name: &str) -> String {
+        ToolRegistry::standard().get(name).err().unwrap().for_model()
+    }
+
+    #[test]
+    fn a_tool_has_its_name_and_its_aliases() {
+        let registry = ToolRegistry::standard();
+        for name in ["shell", "container.exec", "shell_command", "apply_patch", "read_file"] {
+            assert!(registry.get(name).is_ok(), "{name}");
+        }
+        let names: Vec<String> = registry.specs().into_iter().map(|spec| spec.name).collect();
+        let own = ["apply_patch", "grep_files", "list_dir", "read_file", "shell", "shell_command"];
+        assert_eq!(names, own);
+    }
+
+    #[test]
+    fn a_name_that_is_nearly_right_is_told_what_is_right() {
+        assert_eq!(
+            missed("readfile"),
+            "there is no tool called \"readfile\"; did you mean read_file or grep_files?"
+        );
+        assert_eq!(missed("Shell"), "there is no tool called \"Shell\"; did you mean shell?");
+        assert_eq!(missed("teleport"), "there is no tool called \"teleport\"");
+        assert!(missed(&"x".repeat(10_000)).len() < 200);
+    }
+}

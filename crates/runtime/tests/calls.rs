@@ -1,0 +1,299 @@
+//! Tool calls through a whole session: judged, asked about, confined, run, told.
+
+use sandgate_protocol::{
+    AskForApproval, CallId, CodexErr, Event, GrantScope, ReviewDecision, SandboxPolicy, ToolCall,
+    ToolOutput, ToolPayload,
+};
+use sandgate_runtime::audit::{AuditOptions, Record, audit_directory, entries, verify};
+use sandgate_runtime::{Approver, Delivery, Events, Runtime, Session, SessionConfig, ToolResult};
+use serde_json::{Value, json};
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+/// A session in a directory of its own.
+struct Scene {
+    directory: tempfile::TempDir,
+    home: tempfile::TempDir,
+    session: Session,
+}
+
+impl Scene {
+    fn new(approval: AskForApproval, sandbox: SandboxPolicy) -> Self {
+        let runtime = Runtime::start().unwrap().with_shell("bash").unwrap();
+        let directory = tempfile::tempdir().unwrap();
+        let mut config = SessionConfig::new(directory.path().to_owned());
+        config.approval_policy = approval;
+        config.sandbox_policy = sandbox;
+        // A profile of the person's own could print something, or try to write.
+        config.own_env = std::env::vars_os().collect();
+        config.own_env.insert("HOME".into(), directory.path().into());
+        // Beside the workspace: what a person has decided is not for commands to change.
+        let home = tempfile::tempdir().unwrap();
+        config.config_home = Some(home.path().to_owned());
+        config.audit = Some(AuditOptions::default());
+        let session = Session::start(Arc::new(runtime), config).unwrap();
+        Self { directory, home, session }
+    }
+
+    /// What was recorded, by the names of the records.
+    fn recorded(&self) -> Vec<String> {
+        let directory = audit_directory(self.home.path());
+        assert!(verify(&directory).unwrap().is_intact());
+        let entries = entries(&directory, None).unwrap();
+        let name = |record: &Record| {
+            let json = serde_json::to_value(record).unwrap();
+            json["type"].as_str().unwrap().to_owned()
+        };
+        entries.map(|entry| name(&entry.unwrap().record)).collect()
+    }
+
+    fn path(&self) -> &Path {
+        self.directory.path()
+    }
+
+    async fn call(&self, name: &str, arguments: Value) -> ToolResult {
+        let call = ToolCall {
+            call_id: CallId::new("call_abc123"),
+            name: name.to_owned(),
+            payload: ToolPayload::Function { arguments: arguments.to_string() },
+        };
+        let requester = self.session.requester();
+        let turn = requester.begin_turn();
+        requester.call(vec![call], &turn).await.remove(0)
+    }
+
+    /// Makes a call while a person answers every question in the same way.
+    async fn call_answered(
+        &self,
+        name: &str,
+        arguments: Value,
+        decision: ReviewDecision,
+    ) -> (ToolResult, Vec<Event>) {
+        let approver = self.session.approver("test");
+        let mut events = self.session.events(Delivery::Complete).await;
+        let mut heard = Vec::new();
+        let call = self.call(name, arguments);
+        tokio::pin!(call);
+        let result = loop {
+            tokio::select! {
+                result = &mut call => break result,
+                event = events.next() => note(event.unwrap().event.clone(), &approver, &decision, &mut heard),
+            }
+        };
+        drain(&mut events, &mut heard);
+        (result, heard)
+    }
+}
+
+fn note(event: Event, approver: &Approver, decision: &ReviewDecision, heard: &mut Vec<Event>) {
+    match &event {
+        Event::ExecApprovalRequest(request) => {
+            approver.answer(&request.approval_id, decision.clone()).unwrap();
+        }
+        Event::ApplyPatchApprovalRequest(request) => {
+            approver.answer(&request.approval_id, decision.clone()).unwrap();
+        }
+        _ => {}
+    }
+    heard.push(event);
+}
+
+fn drain(events: &mut Events, heard: &mut Vec<Event>) {
+    while let Some(event) = events.try_next() {
+        heard.push(event.event.clone());
+    }
+}
+
+fn text(result: &ToolResult) -> &str {
+    match &result.output {
+        ToolOutput::Function { content, .. } => content,
+        ToolOutput::Mcp { .. } => panic!("not a function"),
+    }
+}
+
+fn names(events: &[Event]) -> Vec<&'static str> {
+    events
+        .iter()
+        .map(|event| match event {
+            Event::ExecCommandBegin(_) => "begin",
+            Event::ExecCommandOutputDelta(_) => "delta",
+            Event::ExecCommandEnd(_) => "end",
+            Event::ExecApprovalRequest(_) => "asked",
+            Event::ApprovalResponse(_) => "answered",
+            Event::Error(_) => "error",
+            Event::ApplyPatchApprovalRequest(_) => "patch asked",
+            Event::PatchApplyBegin(_) => "patch begin",
+            Event::PatchApplyEnd(_) => "patch end",
+            _ => "other",
+        })
+        .collect()
+}
+
+#[tokio::test]
+async fn a_search_in_the_workspace_needs_nobody_and_answers_with_bare_output() {
+    let scene = Scene::new(AskForApproval::OnRequest, SandboxPolicy::workspace_write());
+    fs::create_dir(scene.path().join("src")).unwrap();
+    fs::write(scene.path().join("src/main.rs"), "    // LATER: refactor this\n").unwrap();
+    let arguments = json!({"command": "grep -r 'LATER' src/", "timeout_ms": 5000});
+    let result = scene.call("shell_command", arguments).await;
+    assert_eq!(text(&result), "src/main.rs:    // LATER: refactor this\n");
+    assert_eq!(result.call_id.as_str(), "call_abc123");
+    assert_eq!(result.error, None);
+}
+
+#[tokio::test]
+async fn only_what_was_blocked_is_granted_and_the_command_stays_confined() {
+    let scene = Scene::new(AskForApproval::OnRequest, SandboxPolicy::workspace_write());
+    let outside = tempfile::tempdir_in("/var/tmp").unwrap();
+    let file = outside.path().join("made");
+    fs::write(&file, "old").unwrap();
+    let script = format!("echo new > {}", file.display());
+    let decision = ReviewDecision::ApprovedWithGrant { scope: GrantScope::Call };
+    let (result, events) =
+        scene.call_answered("shell_command", json!({"command": script}), decision).await;
+    assert_eq!(fs::read_to_string(&file).unwrap(), "new\n", "{result:?}");
+    assert_eq!(names(&events), ["begin", "delta", "end", "asked", "answered", "begin", "end"]);
+}
+
+#[tokio::test]
+async fn a_no_after_a_denial_leaves_the_failure_as_it_was() {
+    let scene = Scene::new(AskForApproval::OnFailure, SandboxPolicy::workspace_write());
+    let arguments = json!({"command": ["touch", "/var/tmp/never-made-by-a-test"]});
+    let (result, events) = scene.call_answered("shell", arguments, ReviewDecision::DENIED).await;
+    let said = text(&result);
+    assert!(said.starts_with("Exit code: 1\n"), "{said}");
+    let blocked = "\nBlocked by the sandbox: create /var/tmp/never-made-by-a-test (outside the \
+                   writable roots)\n";
+    assert!(said.contains(blocked), "{said}");
+    assert!(!Path::new("/var/tmp/never-made-by-a-test").exists());
+    assert_eq!(names(&events).iter().filter(|name| **name == "begin").count(), 1);
+}
+
+#[tokio::test]
+async fn under_untrusted_a_no_is_told_to_the_model_with_what_the_person_said() {
+    let scene = Scene::new(AskForApproval::UnlessTrusted, SandboxPolicy::workspace_write());
+    let no = ReviewDecision::Denied { feedback: Some("use make instead".to_owned()) };
+    let arguments = json!({"command": ["touch", "x"]});
+    let (result, events) = scene.call_answered("shell", arguments, no).await;
+    assert_eq!(text(&result), "User denied approval for this command, and says: use make instead");
+    assert_eq!(names(&events), ["asked", "answered", "error"]);
+    assert!(!scene.path().join("x").exists());
+}
+
+#[tokio::test]
+async fn without_anybody_to_ask_nothing_runs() {
+    let scene = Scene::new(AskForApproval::UnlessTrusted, SandboxPolicy::workspace_write());
+    let result = scene.call("shell", json!({"command": ["touch", "x"]})).await;
+    assert!(matches!(result.error, Some(CodexErr::NobodyToAsk { .. })), "{result:?}");
+    assert!(!scene.path().join("x").exists());
+}
+
+#[tokio::test]
+async fn who_asks_to_leave_says_why() {
+    let scene = Scene::new(AskForApproval::OnRequest, SandboxPolicy::workspace_write());
+    let arguments = json!({"command": ["true"], "sandbox_permissions": "require_escalated"});
+    let result = scene.call("shell", arguments).await;
+    assert!(text(&result).contains("needs a justification"), "{}", text(&result));
+}
+
+const PATCH: &str = "*** Begin Patch\n*** Update File: a.txt\n@@\n-old\n+new\n*** End Patch\n";
+
+#[tokio::test]
+async fn a_patch_inside_the_workspace_is_applied_without_a_question() {
+    let scene = Scene::new(AskForApproval::OnRequest, SandboxPolicy::workspace_write());
+    fs::write(scene.path().join("a.txt"), "old\n").unwrap();
+    let (result, events) =
+        scene.call_answered("apply_patch", json!({"input": PATCH}), ReviewDecision::Abort).await;
+    assert_eq!(text(&result), "Done.\nM a.txt\n");
+    assert_eq!(names(&events), ["patch begin", "patch end"]);
+    assert_eq!(fs::read_to_string(scene.path().join("a.txt")).unwrap(), "new\n");
+    let recorded = ["session_started", "call_asked", "judged", "decided", "patch_applied"];
+    assert_eq!(scene.recorded(), recorded);
+}
+
+#[tokio::test]
+async fn a_patch_in_a_script_takes_the_same_way() {
+    let scene = Scene::new(AskForApproval::OnRequest, SandboxPolicy::workspace_write());
+    fs::create_dir(scene.path().join("sub")).unwrap();
+    fs::write(scene.path().join("sub/a.txt"), "old\n").unwrap();
+    let script = format!("cd sub && apply_patch <<'EOF'\n{PATCH}EOF\n");
+    let result = scene.call("shell_command", json!({"command": script})).await;
+    assert_eq!(text(&result), "Done.\nM a.txt\n");
+    assert_eq!(fs::read_to_string(scene.path().join("sub/a.txt")).unwrap(), "new\n");
+}
+
+#[tokio::test]
+async fn a_patch_outside_is_asked_about_with_its_diff_and_never_applied_against_a_no() {
+    let scene = Scene::new(AskForApproval::OnRequest, SandboxPolicy::workspace_write());
+    let outside = tempfile::tempdir_in("/var/tmp").unwrap();
+    let file = outside.path().canonicalize().unwrap().join("a.txt");
+    fs::write(&file, "old\n").unwrap();
+    let patch = PATCH.replace("a.txt", file.to_str().unwrap());
+    let arguments = json!({"input": patch});
+    let (result, events) =
+        scene.call_answered("apply_patch", arguments.clone(), ReviewDecision::DENIED).await;
+    assert_eq!(result.error, Some(CodexErr::ApprovalDenied { feedback: None }));
+    assert_eq!(fs::read_to_string(&file).unwrap(), "old\n");
+    let Event::ApplyPatchApprovalRequest(asked) = &events[0] else { panic!("{events:?}") };
+    assert!(asked.changes[0].diff.contains("-old\n+new"), "{}", asked.changes[0].diff);
+    assert_eq!(asked.grant_root.as_deref(), file.parent());
+    let (result, _) = scene.call_answered("apply_patch", arguments, ReviewDecision::Approved).await;
+    assert!(result.error.is_none(), "{result:?}");
+    assert_eq!(fs::read_to_string(&file).unwrap(), "new\n");
+}
+
+#[tokio::test]
+async fn a_patch_does_not_touch_what_is_protected_under_never() {
+    let scene = Scene::new(AskForApproval::Never, SandboxPolicy::workspace_write());
+    let patch = "*** Begin Patch\n*** Add File: .git/hooks/pre-commit\n+evil\n*** End Patch\n";
+    let result = scene.call("apply_patch", json!({"input": patch})).await;
+    assert!(matches!(result.error, Some(CodexErr::Forbidden { .. })), "{result:?}");
+    assert!(!scene.path().join(".git").exists());
+}
+
+#[tokio::test]
+async fn everything_that_was_decided_and_run_is_recorded_before_and_after() {
+    let scene = Scene::new(AskForApproval::UnlessTrusted, SandboxPolicy::workspace_write());
+    let arguments = json!({"command": ["touch", "x"]});
+    let (result, _) = scene.call_answered("shell", arguments, ReviewDecision::Approved).await;
+    assert_eq!(result.error, None);
+    let recorded =
+        ["session_started", "call_asked", "judged", "decided", "granted", "began", "ended"];
+    assert_eq!(scene.recorded(), recorded);
+}
+
+#[tokio::test]
+async fn what_cannot_be_recorded_does_not_run() {
+    let scene = Scene::new(AskForApproval::OnRequest, SandboxPolicy::workspace_write());
+    let audit = audit_directory(scene.home.path());
+    fs::remove_dir_all(&audit).unwrap();
+    fs::write(&audit, "in the way").unwrap();
+    let result = scene.call("shell", json!({"command": ["touch", "x"]})).await;
+    assert!(matches!(result.error, Some(CodexErr::Fatal(_))), "{result:?}");
+    assert!(!scene.path().join("x").exists());
+}
+
+#[tokio::test]
+async fn an_approved_rule_is_kept_and_spares_the_next_question() {
+    let scene = Scene::new(AskForApproval::UnlessTrusted, SandboxPolicy::workspace_write());
+    let arguments = json!({"command": ["cargo", "frobnicate", "a"]});
+    let yes = ReviewDecision::ApprovedWithRule;
+    let (_, events) = scene.call_answered("shell", arguments, yes).await;
+    assert!(names(&events).contains(&"asked"), "{events:?}");
+    let rules = fs::read_to_string(scene.home.path().join("rules/default.toml")).unwrap();
+    assert!(rules.contains("frobnicate"), "{rules}");
+    let arguments = json!({"command": ["cargo", "frobnicate", "b"]});
+    let (_, events) = scene.call_answered("shell", arguments, ReviewDecision::DENIED).await;
+    assert!(!names(&events).contains(&"asked"), "{events:?}");
+}
+
+#[tokio::test]
+async fn what_keeps_names_free_is_not_listed() {
+    let scene = Scene::new(AskForApproval::OnRequest, SandboxPolicy::workspace_write());
+    fs::write(scene.path().join("a"), "").unwrap();
+    scene.call("shell", json!({"command": ["true"]})).await;
+    let listed = scene.call("list_dir", json!({})).await;
+    let (_, entries) = text(&listed).split_once('\n').unwrap();
+    assert_eq!(entries, "  a\n");
+}
