@@ -1,6 +1,7 @@
 //! The command line: first parsed, then made sense of.
 
 use crate::audit::{self, AuditArguments, CliAudit};
+use crate::call::{self, CallArguments, CliCall};
 use crate::policy::{self, CliPolicy, PolicyArguments};
 use crate::sandbox::{self, CliSandbox, SandboxArguments};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
@@ -16,6 +17,8 @@ use std::time::Duration;
 pub(crate) enum Verb {
     /// `sandgate run`.
     Run(RunArguments),
+    /// `sandgate call`.
+    Call(CallArguments),
     /// `sandgate sandbox`.
     Sandbox(SandboxArguments),
     /// `sandgate policy`.
@@ -63,6 +66,8 @@ struct Cli {
 enum CliVerb {
     /// Run one command and end with its exit code
     Run(CliRun),
+    /// Make the tool calls of a model, as JSON lines
+    Call(CliCall),
     /// Run one command confined, in this terminal
     Sandbox(CliSandbox),
     /// Say what becomes of a command and why, and run nothing
@@ -120,6 +125,7 @@ struct CliRun {
 fn understand(cli: Cli) -> Result<Verb, clap::Error> {
     match cli.verb {
         CliVerb::Run(run) => understand_run(run).map(Verb::Run),
+        CliVerb::Call(call) => call::understand(call).map(Verb::Call),
         CliVerb::Sandbox(sandbox) => sandbox::understand(sandbox).map(Verb::Sandbox),
         CliVerb::Policy(policy) => policy::understand(policy).map(Verb::Policy),
         CliVerb::Audit(audit) => audit::understand(audit).map(Verb::Audit),

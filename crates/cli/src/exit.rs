@@ -6,6 +6,8 @@ use sandgate_runtime::FailureKind;
 
 /// The command line makes no sense.
 pub(crate) const USAGE: u8 = 2;
+/// A decision was needed, and nobody could give it.
+pub(crate) const NOBODY_DECIDED: u8 = 77;
 /// This program failed.
 pub(crate) const FAILED: u8 = 125;
 /// Whoever read our output went away: 128 + SIGPIPE, as if that had ended us.

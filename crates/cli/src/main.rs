@@ -7,12 +7,16 @@
 
 mod arguments;
 mod audit;
+mod call;
+mod decide;
 mod exit;
 mod linux_sandbox;
 mod notes;
 mod policy;
 mod run;
 mod sandbox;
+mod session;
+mod settings;
 mod show;
 mod signals;
 mod writer;
@@ -27,6 +31,7 @@ fn main() -> ExitCode {
     };
     match asked {
         Ok(Verb::Run(arguments)) => run::run(arguments),
+        Ok(Verb::Call(arguments)) => call::call(&arguments),
         Ok(Verb::Sandbox(arguments)) => sandbox::sandbox(arguments),
         Ok(Verb::Policy(arguments)) => policy::policy(arguments),
         Ok(Verb::Audit(arguments)) => audit::audit(&arguments),

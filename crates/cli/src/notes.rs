@@ -2,7 +2,7 @@
 
 use anstream::{AutoStream, ColorChoice};
 use anstyle::{AnsiColor, Effects, Style};
-use sandgate_protocol::{Denials, ExecExpiration, ExecToolCallOutput};
+use sandgate_protocol::{Denials, ExecExpiration, ExecToolCallOutput, visible_line};
 use sandgate_runtime::FailureKind;
 use std::io::Write as _;
 use std::time::Duration;
@@ -42,7 +42,7 @@ pub(crate) fn unconfined() -> Vec<u8> {
 pub(crate) fn blocked(denials: &Denials, most: usize) -> Vec<u8> {
     let mut notes = Vec::new();
     for denial in denials.evidence.iter().take(most) {
-        let shown = harmless(&denial.to_string());
+        let shown = visible_line(&denial.to_string());
         notes.extend(line(PLAIN, &format!("blocked: {shown}")));
     }
     let hidden = denials.evidence.len().saturating_sub(most) as u64;
@@ -51,15 +51,6 @@ pub(crate) fn blocked(denials: &Denials, most: usize) -> Vec<u8> {
         notes.extend(line(PLAIN, &format!("blocked: {more} more")));
     }
     notes
-}
-
-/// A text that a command chose, without what a terminal would obey.
-fn harmless(text: &str) -> String {
-    let shown = |character: char| match character.is_control() {
-        true => character.escape_default().to_string(),
-        false => character.to_string(),
-    };
-    text.chars().map(shown).collect()
 }
 
 /// What a person should know about how a command ended, beyond its exit code.

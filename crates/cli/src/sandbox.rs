@@ -108,8 +108,9 @@ pub(crate) enum Report {
     DenialsAndJson,
 }
 
+/// What a command may touch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Mode {
+pub(crate) enum Mode {
     /// Read anywhere, write nowhere, no network
     ReadOnly,
     /// Write in the workspace and in the directories for temporary files; no network

@@ -1,18 +1,19 @@
 //! `sandgate audit`: what was recorded, for people and for programs, and whether it can be trusted.
 
 mod calls;
-mod harmless;
 mod moment;
 mod stats;
 mod table;
 mod words;
 
 use crate::arguments::usage_error;
+use crate::settings::config_home;
 use crate::{exit, notes};
 use calls::Row;
 use clap::error::ErrorKind;
 use jiff::{Timestamp, Zoned};
 use moment::Edge;
+use sandgate_protocol::visible_line;
 use sandgate_runtime::audit::{AuditEntry, AuditError, Finding, Notice, Problem, Verification};
 use sandgate_runtime::audit::{audit_directory, entries, verify, verify_since};
 use serde::Serialize;
@@ -161,13 +162,6 @@ pub(crate) fn understand(cli: CliAudit) -> Result<AuditArguments, clap::Error> {
     Ok(AuditArguments { task, directory: audit_directory(&home), json })
 }
 
-/// The directory that this person's configuration is in.
-fn config_home() -> Option<PathBuf> {
-    let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty());
-    let own = variable("CODEX_HOME").map(PathBuf::from);
-    own.or_else(|| variable("HOME").map(|home| Path::new(&home).join(".codex")))
-}
-
 /// Does it and says how this program is to end.
 pub(crate) fn audit(arguments: &AuditArguments) -> ExitCode {
     let AuditArguments { task, directory, json } = arguments;
@@ -247,7 +241,7 @@ fn nothing(directory: &Path) -> Result<String, AuditError> {
     match entries(directory, None)?.next() {
         Some(_) => Ok("Nothing in the log is like that.\n".to_owned()),
         None => {
-            let shown = harmless::shown(&directory.display().to_string());
+            let shown = visible_line(&directory.display().to_string());
             Ok(format!("Nothing has been recorded yet. The log will be in {shown}.\n"))
         }
     }
@@ -309,7 +303,7 @@ impl<'a> Verified<'a> {
 
 fn spoken(directory: &Path, found: &Verification) -> String {
     let mut text = String::new();
-    let mut say = |line: &str| text += &format!("{}\n", harmless::shown(line));
+    let mut say = |line: &str| text += &format!("{}\n", visible_line(line));
     for finding in &found.findings {
         say(&format!("{finding}."));
     }
@@ -346,5 +340,5 @@ fn as_json(value: &impl Serialize) -> String {
 
 /// Says it on standard error, if anybody can hear it there.
 fn complain(what: &str, advice: Option<&str>) {
-    let _ = io::stderr().write_all(&notes::error(&harmless::shown(what), advice));
+    let _ = io::stderr().write_all(&notes::error(&visible_line(what), advice));
 }

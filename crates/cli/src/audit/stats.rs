@@ -1,9 +1,9 @@
 //! Figures about what was recorded.
 
 use super::calls::{Call, Row};
-use super::harmless::shown;
 use super::{many, words};
 use sandgate_protocol::DeniedOperation;
+use sandgate_protocol::visible_line as shown;
 use sandgate_runtime::audit::{DecidedBy, DecisionKind};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};

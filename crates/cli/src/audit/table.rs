@@ -4,10 +4,10 @@
 //! indented.
 
 use super::calls::{Call, Row};
-use super::harmless::shown;
 use super::words;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
+use sandgate_protocol::visible_line as shown;
 use unicode_width::UnicodeWidthStr as _;
 
 /// How many denials of one call are listed.

@@ -1,7 +1,7 @@
 //! Rows in a person's words.
 
 use super::calls::{Asked, Call, Decided, End, Terms};
-use super::harmless::shown;
+use sandgate_protocol::visible_line as shown;
 use sandgate_protocol::{SandboxPolicy, SandboxType};
 use sandgate_runtime::audit::{ChangeKind, DecidedBy, DecisionKind, PatchedFile, Record};
 

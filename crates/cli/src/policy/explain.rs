@@ -3,7 +3,8 @@
 use super::harmless::{line, word, written};
 use super::list::cited;
 use super::tree::{BAD, GOOD, OPEN, STRONG, Tree, painted};
-use super::{command, rules_in_effect, rules_of, say, say_json};
+use super::{command, rules_of, say, say_json};
+use crate::settings::rules_in_effect;
 use crate::{exit, notes};
 use anstyle::Style;
 use sandgate_protocol::{AskForApproval, NetworkAccess, SandboxPermissions};

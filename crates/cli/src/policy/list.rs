@@ -2,7 +2,8 @@
 
 use super::harmless::{line, word};
 use super::tree::{BAD, FAINT, GOOD, OPEN, STRONG, Tree, painted};
-use super::{config_home, rules_in_effect, rules_of, say, say_json};
+use super::{rules_of, say, say_json};
+use crate::settings::{config_home, rules_in_effect};
 use sandgate_runtime::policy::{ExplainedPattern, ExplainedRule};
 use std::path::PathBuf;
 

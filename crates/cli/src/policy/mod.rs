@@ -15,7 +15,7 @@ use clap::Subcommand;
 use explain::ExplainArguments;
 use list::ListArguments;
 use sandgate_runtime::policy::Rules;
-use sandgate_runtime::rules::{self, ProjectRules, RulesFileError};
+use sandgate_runtime::rules::{self, RulesFileError};
 use std::ffi::OsString;
 use std::io::{self, Write as _};
 use std::path::PathBuf;
@@ -98,21 +98,6 @@ fn rules_of(files: &[PathBuf]) -> Result<Rules, u8> {
         }
     }
     Ok(all)
-}
-
-/// The rules of the person's own settings. Files that are not in order are told of, and not used.
-fn rules_in_effect() -> Rules {
-    let Some(home) = config_home() else { return Rules::default() };
-    let loaded = rules::load(&home, ProjectRules::None);
-    loaded.broken.iter().for_each(complain);
-    loaded.rules
-}
-
-/// Where the person's settings are.
-fn config_home() -> Option<PathBuf> {
-    let named = std::env::var_os("CODEX_HOME").filter(|home| !home.is_empty());
-    let usual = || Some(sandgate_runtime::policy::home()?.join(".codex"));
-    named.map(PathBuf::from).or_else(usual)
 }
 
 /// Says on standard error why a file is not used, if anybody can hear it there.

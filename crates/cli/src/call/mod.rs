@@ -1,0 +1,257 @@
+//! `sandgate call`: tool calls as JSON lines in, their results as JSON lines out, in one session.
+
+mod lines;
+mod wire;
+
+use crate::arguments::usage_error;
+use crate::decide::{Decide, Decider};
+use crate::session::CliSession;
+use crate::{exit, notes};
+use clap::error::ErrorKind;
+use lines::Lines;
+use sandgate_protocol::Event;
+use sandgate_runtime::{Approver, Delivery, Requester, Runtime, Session, Turn};
+use std::io::{self, Write as _};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use wire::Line;
+
+const HELP: &str = "\
+A line is one call, or an array of those that one response of a model makes:
+  {\"type\":\"function_call\",\"name\":\"shell\",\"call_id\":\"c1\",\"arguments\":\"{\\\"command\\\":[\\\"ls\\\"]}\"}
+
+Each call is answered by one line when it ends:
+  {\"type\":\"function_call_output\",\"call_id\":\"c1\",\"output\":\"…\",\"success\":true}
+
+With --decide stdin a question is written as a line too, and answered by one:
+  {\"type\":\"approval_response\",\"approval_id\":\"approval_1\",\"decision\":\"approved\"}
+
+Exit codes: 0 when every line was a call; 1 when one was not; 77 when a decision was needed and
+nobody could give it; 125 if sandgate itself failed; 2 if this command line makes no sense.";
+
+/// What may follow `sandgate call`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = HELP)]
+pub(crate) struct CliCall {
+    /// The file with the calls, or - for standard input
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+
+    #[command(flatten)]
+    session: CliSession,
+
+    /// Print every event of the session too, one JSON object a line, to standard error
+    #[arg(long)]
+    events: bool,
+
+    /// List the tools and what they take, as JSON, and call none
+    #[arg(long)]
+    tools: bool,
+}
+
+/// What `sandgate call` is to do.
+#[derive(Debug)]
+pub(crate) struct CallArguments {
+    cli: CliCall,
+}
+
+/// Turns what was written into what is meant.
+pub(crate) fn understand(cli: CliCall) -> Result<CallArguments, clap::Error> {
+    match cli.session.check() {
+        Ok(()) => Ok(CallArguments { cli }),
+        Err(message) => Err(usage_error("call", ErrorKind::ArgumentConflict, message)),
+    }
+}
+
+/// Makes the calls and says how this program is to end.
+pub(crate) fn call(arguments: &CallArguments) -> ExitCode {
+    let code = start(&arguments.cli).unwrap_or_else(|error| {
+        let _ = io::stderr().write_all(&notes::error(&error.to_string(), None));
+        exit::FAILED
+    });
+    ExitCode::from(code)
+}
+
+/// Makes the two runtimes, ours first: it forks, and that must come before threads.
+fn start(cli: &CliCall) -> io::Result<u8> {
+    let runtime = Arc::new(Runtime::start().map_err(io::Error::other)?);
+    let lines = Lines::open(&cli.file)?;
+    let asynchronous = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    asynchronous.block_on(serve(runtime, cli, lines))
+}
+
+async fn serve(runtime: Arc<Runtime>, cli: &CliCall, lines: Lines) -> io::Result<u8> {
+    let mut config = cli.session.config();
+    config.front_end = "call".to_owned();
+    let session = Session::start(runtime, config).map_err(io::Error::other)?;
+    let requester = session.requester();
+    if cli.tools {
+        let specs = requester.tools();
+        let specs: Vec<_> = specs
+            .iter()
+            .map(|tool| {
+                serde_json::json!({
+                    "type": "function",
+                    "name": tool.name,
+                    "description": tool.description,
+                    "parameters": tool.parameters,
+                })
+            })
+            .collect();
+        print(&wire::as_line(&specs))?;
+        return Ok(0);
+    }
+    let by_lines = cli.session.decide() == Decide::FromFile("stdin".into());
+    let decider = match by_lines {
+        true => None,
+        false => Some(Decider::new(&cli.session.decide())?),
+    };
+    let can_answer = decider.as_ref().is_none_or(Decider::can_answer);
+    let approver = can_answer.then(|| session.approver("call"));
+    let mut serving = Serving {
+        turn: requester.begin_turn(),
+        requester,
+        decider,
+        approver,
+        show_events: cli.events,
+        wrong_lines: false,
+        refused: false,
+    };
+    serving.serve(&session, lines).await
+}
+
+/// A session that is served by lines.
+struct Serving {
+    requester: Requester,
+    turn: Turn,
+    /// Who answers questions; none if lines do.
+    decider: Option<Decider>,
+    approver: Option<Approver>,
+    show_events: bool,
+    wrong_lines: bool,
+    /// A decision was needed and nobody could give it.
+    refused: bool,
+}
+
+impl Serving {
+    async fn serve(&mut self, session: &Session, mut lines: Lines) -> io::Result<u8> {
+        let mut events = session.events(Delivery::Complete).await;
+        while let Some((number, line)) = lines.next().await? {
+            let calls = match wire::read(&line) {
+                Ok(Line::Calls(calls)) => calls,
+                Ok(Line::Answer(id, decision)) => {
+                    self.answer(number, &id, decision)?;
+                    continue;
+                }
+                Err(message) => {
+                    self.wrong(number, &message)?;
+                    continue;
+                }
+            };
+            let requester = self.requester.clone();
+            let turn = std::mem::replace(&mut self.turn, requester.begin_turn());
+            let (results, mut ended) = tokio::sync::mpsc::unbounded_channel();
+            let calling = requester.call_each(calls, &turn, |result| {
+                // The receiver lives as long as this call does.
+                let _ = results.send(result);
+            });
+            tokio::pin!(calling);
+            loop {
+                tokio::select! {
+                    biased;
+                    event = events.next() => if let Some(event) = event { self.hear(&event).await? },
+                    Some(result) = ended.recv() => self.ended(&result)?,
+                    line = lines.next(), if self.decider.is_none() => match line? {
+                        Some((number, line)) => self.meanwhile(number, &line)?,
+                        // Nobody can answer any more.
+                        None => self.approver = None,
+                    },
+                    () = &mut calling => break,
+                }
+            }
+            while let Some(event) = events.try_next() {
+                self.hear(&event).await?;
+            }
+            while let Ok(result) = ended.try_recv() {
+                self.ended(&result)?;
+            }
+        }
+        Ok(self.exit_code())
+    }
+
+    fn exit_code(&self) -> u8 {
+        let unanswered = self.decider.as_ref().is_some_and(|one| !one.unanswered().is_empty());
+        match (self.refused || unanswered, self.wrong_lines) {
+            (true, _) => exit::NOBODY_DECIDED,
+            (false, true) => 1,
+            (false, false) => 0,
+        }
+    }
+
+    async fn hear(&mut self, event: &sandgate_protocol::SessionEvent) -> io::Result<()> {
+        if self.show_events {
+            io::stderr().write_all(&wire::as_line(event))?;
+        }
+        match &mut self.decider {
+            Some(decider) => decider.hear(&event.event, self.approver.as_ref()).await,
+            None => {
+                if matches!(
+                    event.event,
+                    Event::ExecApprovalRequest(_) | Event::ApplyPatchApprovalRequest(_)
+                ) {
+                    print(&wire::as_line(event))?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn ended(&mut self, result: &sandgate_runtime::ToolResult) -> io::Result<()> {
+        if let Some(error @ sandgate_protocol::CodexErr::NobodyToAsk { .. }) = &result.error {
+            self.refused = true;
+            let advice = "Answer with --decide approve, deny, a file, or stdin.";
+            let _ = io::stderr().write_all(&notes::error(&error.to_string(), Some(advice)));
+        }
+        print(&wire::write(result))
+    }
+
+    /// A line that came while a call was being made: only an answer makes sense then.
+    fn meanwhile(&mut self, number: u64, line: &str) -> io::Result<()> {
+        match wire::read(line) {
+            Ok(Line::Answer(id, decision)) => self.answer(number, &id, decision),
+            Ok(Line::Calls(_)) => {
+                self.wrong(number, "a call is being made; send the next when its result is there")
+            }
+            Err(message) => self.wrong(number, &message),
+        }
+    }
+
+    fn answer(
+        &mut self,
+        number: u64,
+        id: &sandgate_protocol::ApprovalId,
+        decision: sandgate_protocol::ReviewDecision,
+    ) -> io::Result<()> {
+        let answered = match &self.approver {
+            Some(approver) => approver.answer(id, decision).map_err(|error| error.to_string()),
+            None => Err("questions are not answered by lines here; see --decide".to_owned()),
+        };
+        match answered {
+            Ok(()) => Ok(()),
+            Err(message) => self.wrong(number, &message),
+        }
+    }
+
+    fn wrong(&mut self, number: u64, message: &str) -> io::Result<()> {
+        self.wrong_lines = true;
+        print(&wire::write_error(number, message))
+    }
+}
+
+/// Writes a line at once: whoever reads it waits for it.
+fn print(line: &[u8]) -> io::Result<()> {
+    let mut stdout = io::stdout().lock();
+    stdout.write_all(line)?;
+    stdout.flush()
+}

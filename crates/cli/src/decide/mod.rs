@@ -1,0 +1,108 @@
+//! Who answers when a decision is needed: the person at the terminal, a prepared answer, or nobody.
+
+mod prompt;
+mod words;
+
+pub(crate) use words::Prepared;
+
+use sandgate_protocol::{ApprovalId, Event, ReviewDecision};
+use sandgate_runtime::Approver;
+use std::path::PathBuf;
+
+/// What `--decide` says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Decide {
+    /// Ask the person at the terminal, if there is one.
+    AtTerminal,
+    /// Say yes to everything, this once.
+    Approve,
+    /// Say no to everything.
+    Deny,
+    /// Take the answers from a file, one after the other.
+    FromFile(PathBuf),
+}
+
+impl Decide {
+    /// What the word after `--decide` means.
+    pub(crate) fn of(word: Option<&str>) -> Self {
+        match word {
+            None => Self::AtTerminal,
+            Some("approve") => Self::Approve,
+            Some("deny") => Self::Deny,
+            Some(file) => Self::FromFile(PathBuf::from(file)),
+        }
+    }
+}
+
+/// Answers a session's questions.
+pub(crate) struct Decider {
+    answers: Answers,
+    /// What was asked and could not be answered.
+    unanswered: Vec<String>,
+}
+
+enum Answers {
+    Terminal(prompt::Terminal),
+    Prepared(Prepared),
+    Nobody,
+}
+
+impl Decider {
+    /// Prepares to answer.
+    ///
+    /// # Errors
+    /// When the file of answers cannot be read.
+    pub(crate) fn new(decide: &Decide) -> std::io::Result<Self> {
+        let answers = match decide {
+            Decide::AtTerminal => match prompt::Terminal::open() {
+                Some(terminal) => Answers::Terminal(terminal),
+                None => Answers::Nobody,
+            },
+            Decide::Approve => Answers::Prepared(Prepared::always(ReviewDecision::Approved)),
+            Decide::Deny => Answers::Prepared(Prepared::always(ReviewDecision::DENIED)),
+            Decide::FromFile(path) => Answers::Prepared(Prepared::read(path)?),
+        };
+        Ok(Self { answers, unanswered: Vec::new() })
+    }
+
+    /// Whether anybody can answer.
+    pub(crate) fn can_answer(&self) -> bool {
+        !matches!(self.answers, Answers::Nobody)
+    }
+
+    /// What was asked and could not be answered, as sentences.
+    pub(crate) fn unanswered(&self) -> &[String] {
+        &self.unanswered
+    }
+
+    /// Answers an event, if it is a question.
+    pub(crate) async fn hear(&mut self, event: &Event, approver: Option<&Approver>) {
+        let (id, question) = match event {
+            Event::ExecApprovalRequest(request) => {
+                (&request.approval_id, prompt::Question::Exec(request))
+            }
+            Event::ApplyPatchApprovalRequest(request) => {
+                (&request.approval_id, prompt::Question::Patch(request))
+            }
+            _ => return,
+        };
+        let decision = match &mut self.answers {
+            Answers::Terminal(terminal) => terminal.ask(&question).await,
+            Answers::Prepared(prepared) => prepared.next(),
+            Answers::Nobody => None,
+        };
+        let Some(approver) = approver else { return };
+        match decision {
+            Some(decision) => answer(approver, id, decision),
+            None => {
+                self.unanswered.push(question.summary());
+                answer(approver, id, ReviewDecision::DENIED);
+            }
+        }
+    }
+}
+
+/// Somebody else may have answered, or the question may be over; then there is nothing to do.
+fn answer(approver: &Approver, id: &ApprovalId, decision: ReviewDecision) {
+    let _ = approver.answer(id, decision);
+}

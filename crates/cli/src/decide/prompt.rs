@@ -1,0 +1,248 @@
+//! A question on the person's terminal.
+
+use super::words::decision;
+use anstyle::{AnsiColor, Effects, Style};
+use sandgate_protocol::{
+    ApplyPatchApprovalRequest, ExecApprovalRequest, PatchChangeKind, ReviewDecision, visible,
+    visible_line,
+};
+use std::fmt::Write as _;
+use std::fs::{File, OpenOptions};
+use std::io::{BufRead as _, BufReader, IsTerminal as _, Write as _};
+
+/// How many refusals and how many lines of a diff are shown.
+const MOST_DENIALS: usize = 8;
+const MOST_DIFF_LINES: usize = 200;
+
+const TITLE: Style = AnsiColor::Yellow.on_default().effects(Effects::BOLD);
+const STRONG: Style = Style::new().effects(Effects::BOLD);
+const ADDED: Style = AnsiColor::Green.on_default();
+const REMOVED: Style = AnsiColor::Red.on_default();
+
+/// The terminal that the person sits at, whatever the standard streams are.
+pub(super) struct Terminal {
+    file: File,
+}
+
+/// What the person is asked.
+pub(super) enum Question<'a> {
+    Exec(&'a ExecApprovalRequest),
+    Patch(&'a ApplyPatchApprovalRequest),
+}
+
+impl Terminal {
+    /// Opens it. None if nobody sits there: there is no terminal, or we do not have it.
+    pub(super) fn open() -> Option<Self> {
+        if !std::io::stderr().is_terminal() && !std::io::stdin().is_terminal() {
+            return None;
+        }
+        let file = OpenOptions::new().read(true).write(true).open("/dev/tty").ok()?;
+        Some(Self { file })
+    }
+
+    /// Asks until there is an answer. None if the terminal is gone.
+    pub(super) async fn ask(&mut self, question: &Question<'_>) -> Option<ReviewDecision> {
+        let shown = question.shown();
+        let choices = question.choices();
+        let mut terminal = self.file.try_clone().ok()?;
+        let asked = tokio::task::spawn_blocking(move || {
+            terminal.write_all(shown.as_bytes()).ok()?;
+            let mut answers = BufReader::new(terminal.try_clone().ok()?);
+            loop {
+                write!(terminal, "{choices}\n> ").ok()?;
+                let mut line = String::new();
+                if answers.read_line(&mut line).ok()? == 0 {
+                    return None;
+                }
+                match decision(&line) {
+                    Some(decision) => return Some(decision),
+                    None => writeln!(terminal, "Please type one of the letters.").ok()?,
+                }
+            }
+        });
+        asked.await.ok()?
+    }
+}
+
+impl Question<'_> {
+    /// What is asked, as one sentence.
+    pub(super) fn summary(&self) -> String {
+        match self {
+            Self::Exec(request) => {
+                let command = request.command_text.replace('\n', "\\n");
+                format!("may this run? {command} ({})", request.reason)
+            }
+            Self::Patch(request) => {
+                let files: Vec<String> =
+                    request.changes.iter().map(|c| visible(&c.path.to_string_lossy())).collect();
+                format!("may this change {}? ({})", files.join(", "), request.reason)
+            }
+        }
+    }
+
+    /// All that the person should know.
+    fn shown(&self) -> String {
+        match self {
+            Self::Exec(request) => shown_command(request),
+            Self::Patch(request) => shown_patch(request),
+        }
+    }
+
+    /// What the person can answer.
+    fn choices(&self) -> String {
+        let mut choices = Vec::new();
+        match self {
+            Self::Exec(request) => {
+                if let Some(offer) = &request.grant_offer {
+                    choices.push(format!("  [g] only let it {}", offer.summary));
+                    choices.push("  [gs] the same for the rest of the session".to_owned());
+                }
+                let outside =
+                    if request.without_sandbox { "yes, without the sandbox" } else { "yes, once" };
+                choices.push(format!("  [y] {outside}"));
+                if request.grant_offer.is_none() {
+                    choices.push("  [s] yes, and for the rest of the session".to_owned());
+                }
+                if let Some(rule) = &request.proposed_rule {
+                    let words = visible_line(&rule.join(" "));
+                    choices
+                        .push(format!("  [r] yes, always for commands that begin with: {words}"));
+                }
+            }
+            Self::Patch(request) => {
+                choices.push("  [y] yes, once".to_owned());
+                let more = match &request.grant_root {
+                    Some(root) => {
+                        format!(
+                            "  [s] yes, and to everything in {}",
+                            visible(&root.to_string_lossy())
+                        )
+                    }
+                    None => "  [s] yes, and to these files for the rest of the session".to_owned(),
+                };
+                choices.push(more);
+            }
+        }
+        choices.push("  [n] no; what you write after it is told to the model".to_owned());
+        choices.push("  [a] no, and stop everything".to_owned());
+        choices.join("\n")
+    }
+}
+
+fn shown_command(request: &ExecApprovalRequest) -> String {
+    let mut text = String::new();
+    let title =
+        if request.denials.is_empty() { "May this run?" } else { "The sandbox blocked this." };
+    // Writing to a string does not fail.
+    let _ = writeln!(text, "\n{TITLE}{title}{TITLE:#}\n");
+    for (index, line) in request.command_text.lines().enumerate() {
+        let mark = if index == 0 { "$" } else { " " };
+        let _ = writeln!(text, "  {mark} {STRONG}{line}{STRONG:#}");
+    }
+    let _ = writeln!(text, "  in {}\n", visible(&request.cwd.to_string_lossy()));
+    for denial in request.denials.iter().take(MOST_DENIALS) {
+        let _ = writeln!(text, "  blocked: {}", visible_line(&denial.to_string()));
+    }
+    let hidden = request.denials.len().saturating_sub(MOST_DENIALS) as u64 + request.more_denials;
+    if hidden > 0 {
+        let _ = writeln!(text, "  blocked: {hidden} more");
+    }
+    let _ = writeln!(text, "  because: {}", request.reason);
+    if let Some(why) = &request.justification {
+        let _ = writeln!(text, "  the model says: {}", why.replace('\n', "\n    "));
+    }
+    if let Some(risk) = &request.risk {
+        let _ = writeln!(text, "  risk: {:?}. {}", risk.risk_level, visible(&risk.description));
+    }
+    text.push('\n');
+    text
+}
+
+fn shown_patch(request: &ApplyPatchApprovalRequest) -> String {
+    let mut text = String::new();
+    // Writing to a string does not fail.
+    let _ = writeln!(text, "\n{TITLE}May these files be changed?{TITLE:#}\n");
+    for change in &request.changes {
+        let letter = match change.kind {
+            PatchChangeKind::Add => 'A',
+            PatchChangeKind::Delete => 'D',
+            PatchChangeKind::Update => 'M',
+        };
+        let _ = writeln!(text, "  {letter} {}", visible(&change.path.to_string_lossy()));
+    }
+    text.push('\n');
+    let lines = request.changes.iter().flat_map(|change| change.diff.lines());
+    for line in lines.clone().take(MOST_DIFF_LINES) {
+        let style = match line.as_bytes().first() {
+            Some(b'+') => ADDED,
+            Some(b'-') => REMOVED,
+            _ => Style::new(),
+        };
+        let _ = writeln!(text, "  {style}{}{style:#}", visible(line));
+    }
+    let hidden = lines.count().saturating_sub(MOST_DIFF_LINES);
+    if hidden > 0 {
+        let _ = writeln!(text, "  [{hidden} more lines are not shown]");
+    }
+    let _ = writeln!(text, "\n  because: {}\n", request.reason);
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sandgate_protocol::{
+        ApprovalId, CallId, DenialEvidence, DenialRule, DeniedOperation, GrantOffer,
+    };
+
+    fn request() -> ExecApprovalRequest {
+        ExecApprovalRequest {
+            approval_id: ApprovalId::new("approval_1"),
+            call_id: CallId::new("call_1"),
+            command: vec!["git".to_owned(), "commit".to_owned()],
+            command_text: "git commit -m 'a\n\nb'".to_owned(),
+            cwd: "/home/me/project".into(),
+            reason: "the sandbox blocked it".to_owned(),
+            justification: Some("to save the work".to_owned()),
+            denials: vec![DenialEvidence {
+                operation: DeniedOperation::Create,
+                target: "/home/me/project/.git/index.lock".to_owned(),
+                syscall: "openat".to_owned(),
+                rule: DenialRule::ProtectedName,
+            }],
+            more_denials: 2,
+            risk: None,
+            proposed_rule: Some(vec!["git".to_owned(), "commit".to_owned()]),
+            grant_offer: Some(GrantOffer {
+                summary: "write to .git".to_owned(),
+                writable: vec!["/home/me/project/.git".into()],
+                sockets: Vec::new(),
+                network: false,
+            }),
+            without_sandbox: true,
+        }
+    }
+
+    /// A question without its colours.
+    fn plain(request: &ExecApprovalRequest) -> String {
+        let question = Question::Exec(request);
+        let text = question.shown() + &question.choices();
+        anstream::adapter::strip_str(&text).to_string()
+    }
+
+    #[test]
+    fn a_person_sees_all_that_matters_and_what_can_be_answered() {
+        insta::assert_snapshot!(plain(&request()));
+    }
+
+    #[test]
+    fn a_first_question_has_no_grant_to_offer() {
+        let mut request = request();
+        request.denials.clear();
+        request.more_denials = 0;
+        request.grant_offer = None;
+        request.without_sandbox = false;
+        request.reason = "git commit is not known to be safe".to_owned();
+        insta::assert_snapshot!(plain(&request));
+    }
+}

@@ -1,0 +1,98 @@
+//! The session that `run` and `call` work in: its policies from the command line.
+
+use crate::decide::Decide;
+use crate::sandbox::Mode;
+use crate::settings::{config_home, rules_in_effect};
+use sandgate_protocol::{AskForApproval, NetworkAccess, SandboxPolicy};
+use sandgate_runtime::SessionConfig;
+use sandgate_runtime::audit::AuditOptions;
+use std::path::PathBuf;
+
+/// What may be said about a session.
+#[derive(Debug, Clone, clap::Args)]
+pub(crate) struct CliSession {
+    /// Run commands in this directory, which is the workspace
+    #[arg(long, value_name = "DIR")]
+    pub(crate) cd: Option<PathBuf>,
+
+    /// When a person is asked [default: on-request]
+    #[arg(long, value_enum, value_name = "POLICY")]
+    ask_for_approval: Option<Asking>,
+
+    /// What commands may touch [default: workspace-write]
+    #[arg(long, value_enum, value_name = "MODE")]
+    sandbox: Option<Mode>,
+
+    /// Let commands write to this directory too; with workspace-write
+    #[arg(long, value_name = "DIR")]
+    writable: Vec<PathBuf>,
+
+    /// Let commands reach the network; with workspace-write
+    #[arg(long)]
+    network: bool,
+
+    /// Answer questions without asking: approve, deny, or a file with an answer a line
+    #[arg(long, value_name = "ANSWER")]
+    decide: Option<String>,
+}
+
+/// When a person is asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Asking {
+    /// Before everything that is not known to be safe
+    Untrusted,
+    /// When the sandbox has blocked something
+    OnFailure,
+    /// When a call asks to leave the sandbox, and when the sandbox has blocked something
+    OnRequest,
+    /// Never: what would need an answer is refused
+    Never,
+}
+
+impl CliSession {
+    /// Who answers questions.
+    pub(crate) fn decide(&self) -> Decide {
+        Decide::of(self.decide.as_deref())
+    }
+
+    /// What is wrong with it, if something is.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        let writes = self.sandbox.unwrap_or(Mode::WorkspaceWrite) == Mode::WorkspaceWrite;
+        match writes || (self.writable.is_empty() && !self.network) {
+            true => Ok(()),
+            false => {
+                Err("--writable and --network are for --sandbox workspace-write only".to_owned())
+            }
+        }
+    }
+
+    /// The session.
+    pub(crate) fn config(&self) -> SessionConfig {
+        let mut config = SessionConfig::new(self.cd.clone().unwrap_or_else(|| ".".into()));
+        config.approval_policy = match self.ask_for_approval {
+            Some(Asking::Untrusted) => AskForApproval::UnlessTrusted,
+            Some(Asking::OnFailure) => AskForApproval::OnFailure,
+            Some(Asking::OnRequest) | None => AskForApproval::OnRequest,
+            Some(Asking::Never) => AskForApproval::Never,
+        };
+        config.sandbox_policy = match self.sandbox.unwrap_or(Mode::WorkspaceWrite) {
+            Mode::ReadOnly => SandboxPolicy::ReadOnly,
+            Mode::DangerFullAccess => SandboxPolicy::DangerFullAccess,
+            Mode::WorkspaceWrite => SandboxPolicy::WorkspaceWrite {
+                // They start where this program does, not in the workspace.
+                writable_roots: self.writable.iter().flat_map(std::path::absolute).collect(),
+                network_access: match self.network {
+                    true => NetworkAccess::Enabled,
+                    false => NetworkAccess::Restricted,
+                },
+                exclude_tmpdir_env_var: false,
+                exclude_slash_tmp: false,
+            },
+        };
+        config.own_env = std::env::vars_os().collect();
+        config.config_home = config_home();
+        config.audit = Some(AuditOptions::default());
+        config.rules = rules_in_effect();
+        config
+    }
+}

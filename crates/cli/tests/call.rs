@@ -1,0 +1,196 @@
+//! `sandgate call`: a program drives a session through a pipe.
+
+#![cfg(target_os = "linux")]
+
+mod support;
+
+use serde_json::{Value, json};
+use std::fs;
+use std::io::Write as _;
+use std::process::Stdio;
+use support::{Outcome, Running, World};
+
+/// Lines for `sandgate call`.
+fn call(name: &str, id: &str, arguments: &Value) -> Value {
+    json!({
+        "type": "function_call",
+        "name": name,
+        "call_id": id,
+        "arguments": arguments.to_string(),
+    })
+}
+
+fn shell(id: &str, command: &[&str]) -> Value {
+    call("shell", id, &json!({ "command": command }))
+}
+
+fn serve(world: &World, options: &[&str], lines: &[Value]) -> Outcome {
+    let text: Vec<String> = lines.iter().map(ToString::to_string).collect();
+    fs::write(world.path("calls.jsonl"), text.join("\n")).unwrap();
+    let file = world.path("calls.jsonl");
+    let words = [&["call"], options, &[file.to_str().unwrap()]].concat();
+    world.sandgate(&words)
+}
+
+fn output(outcome: &Outcome, index: usize) -> String {
+    outcome.events()[index]["output"].as_str().unwrap_or_default().to_owned()
+}
+
+/// spec CALL.1: A call in the providers' form is answered by one `function_call_output` line with its
+/// `call_id`, bare output when the command succeeded and nothing was cut.
+#[test]
+fn the_worked_example_is_answered_as_it_says() {
+    let world = World::new();
+    fs::create_dir(world.path("src")).unwrap();
+    // The example's own word, which must not stand in our sources.
+    let word = ["TO", "DO"].concat();
+    fs::write(world.path("src/main.rs"), format!("    // {word}: refactor this\n")).unwrap();
+    let arguments = json!({"command": format!("grep -r '{word}' src/"), "timeout_ms": 5000});
+    let outcome = serve(&world, &[], &[call("shell_command", "call_abc123", &arguments)]);
+    let expected = json!({
+        "type": "function_call_output",
+        "call_id": "call_abc123",
+        "output": format!("src/main.rs:    // {word}: refactor this\n"),
+        "success": true,
+    });
+    assert_eq!(outcome.events(), [expected]);
+    assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
+}
+
+/// spec CALL.2: A line with several calls is answered in the order of the calls.
+#[test]
+fn several_calls_are_answered_in_their_order() {
+    let world = World::new();
+    fs::write(world.path("a"), "text\n").unwrap();
+    let calls = json!([
+        call("read_file", "r", &json!({"path": "a"})),
+        shell("s", &["sleep", "0.1"]),
+        call("list_dir", "l", &json!({})),
+        call("teleport", "t", &json!({})),
+    ]);
+    let outcome = serve(&world, &[], &[calls]);
+    let ids: Vec<String> =
+        outcome.events().iter().map(|e| e["call_id"].as_str().unwrap().to_owned()).collect();
+    assert_eq!(ids, ["r", "s", "l", "t"]);
+    assert_eq!(output(&outcome, 0), "L1: text\n");
+    assert_eq!(outcome.events()[3]["error"], "tool_not_found");
+}
+
+/// spec CALL.3: A line that is no call is answered by an error line with its number, the lines after it
+/// are still served, and the exit code is 1.
+#[test]
+fn a_line_that_is_no_call_stops_nothing() {
+    let world = World::new();
+    let outcome = serve(&world, &[], &[json!({"type": "message"}), shell("s", &["echo", "on"])]);
+    assert_eq!(outcome.events()[0]["type"], "error");
+    assert_eq!(outcome.events()[0]["line"], 1);
+    assert_eq!(output(&outcome, 1), "on\n");
+    assert_eq!(outcome.code, Some(1));
+}
+
+/// spec CALL.4: When a decision is needed and there is no terminal, the call fails, what was asked is
+/// said on standard error, and the exit code is 77.
+#[test]
+fn without_anybody_to_decide_it_says_what_was_asked() {
+    let world = World::new();
+    let options = ["--ask-for-approval", "untrusted"];
+    let outcome = serve(&world, &options, &[shell("s", &["touch", "made"])]);
+    assert_eq!(outcome.code, Some(77));
+    assert_eq!(outcome.events()[0]["error"], "nobody_to_ask");
+    assert!(outcome.stderr.contains("touch is not among"), "{}", outcome.stderr);
+    assert!(outcome.stderr.contains("--decide"), "{}", outcome.stderr);
+    assert!(!world.path("made").exists());
+}
+
+/// spec CALL.5: `--decide approve` and `--decide deny` answer every question; a file answers them line
+/// by line.
+#[test]
+fn decisions_can_be_prepared() {
+    let world = World::new();
+    let untrusted = ["--ask-for-approval", "untrusted", "--decide"];
+    let touch = |name: &str| shell(name, &["touch", name]);
+    let outcome = serve(&world, &[&untrusted[..], &["deny"]].concat(), &[touch("a")]);
+    assert_eq!(output(&outcome, 0), "User denied approval for this command");
+    assert_eq!(outcome.code, Some(0));
+    let outcome = serve(&world, &[&untrusted[..], &["approve"]].concat(), &[touch("b")]);
+    assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
+    fs::write(world.path("answers"), "approve\ndeny not this one\n").unwrap();
+    let answers = world.path("answers");
+    let options = [&untrusted[..], &[answers.to_str().unwrap()]].concat();
+    let outcome = serve(&world, &options, &[touch("c"), touch("d"), touch("e")]);
+    assert!(output(&outcome, 1).ends_with("and says: not this one"), "{}", output(&outcome, 1));
+    assert_eq!(outcome.code, Some(77), "the third question had no answer");
+    let made = ["a", "b", "c", "d", "e"].map(|name| world.path(name).exists());
+    assert_eq!(made, [false, true, true, false, false]);
+}
+
+/// spec CALL.6: With `--decide stdin` a question is a line of output, and a line of input answers it.
+/// spec CALL.7: What the sandbox blocked can be granted alone: the second attempt has that and nothing
+/// more.
+#[test]
+fn a_program_grants_only_what_was_blocked() {
+    let world = World::new();
+    let outside = tempfile::tempdir_in("/var/tmp").unwrap();
+    let (granted, other) = (outside.path().join("granted"), outside.path().join("other"));
+    fs::write(&granted, "").unwrap();
+    fs::write(&other, "").unwrap();
+    // The second file is tried only once the first can be written.
+    let script = format!("echo x > {} && echo x > {}", granted.display(), other.display());
+    let mut command = world.program(["call", "--decide", "stdin", "-"]);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut running = Running::start(&mut command);
+    let mut say = running.child.stdin.take().unwrap();
+    let asked = call("shell_command", "c", &json!({"command": script}));
+    writeln!(say, "{asked}").unwrap();
+    let question: Value = serde_json::from_str(&running.line()).unwrap();
+    assert_eq!(question["type"], "ExecApprovalRequest");
+    assert_eq!(question["grant_offer"]["writable"], json!([granted]));
+    let id = &question["approval_id"];
+    let answer = json!({
+        "type": "approval_response",
+        "approval_id": id,
+        "decision": "approved_with_grant",
+        "scope": "call",
+    });
+    writeln!(say, "{answer}").unwrap();
+    let result: Value = serde_json::from_str(&running.line()).unwrap();
+    drop(say);
+    assert_eq!(running.wait().code, Some(0));
+    assert_eq!(result["success"], false, "{result}");
+    assert_eq!(fs::read_to_string(&granted).unwrap(), "x\n");
+    assert_eq!(fs::read_to_string(&other).unwrap(), "");
+}
+
+/// spec CALL.8: All calls of one run share a session: what was approved for the session is not asked
+/// about again.
+#[test]
+fn an_approval_for_the_session_holds_for_the_next_call() {
+    let world = World::new();
+    fs::write(world.path("answers"), "session\n").unwrap();
+    let answers = world.path("answers");
+    let options = ["--ask-for-approval", "untrusted", "--decide", answers.to_str().unwrap()];
+    let append = |id: &str| shell(id, &["tee", "-a", "log"]);
+    let outcome = serve(&world, &options, &[append("a"), append("b"), shell("c", &["tee", "x"])]);
+    let failed: Vec<bool> =
+        outcome.events().iter().map(|event| event.get("error").is_some()).collect();
+    assert_eq!(failed, [false, false, true], "{:?}", outcome.events());
+}
+
+/// spec CALL.9: What was asked, decided and run is in the audit log, and the log verifies.
+#[test]
+fn what_was_called_is_recorded() {
+    let world = World::new();
+    serve(&world, &[], &[shell("s", &["echo", "recorded"])]);
+    let shown = world.sandgate(&["audit", "show"]);
+    assert!(shown.stdout().contains("echo recorded"), "{}", shown.stdout());
+    assert_eq!(world.sandgate(&["audit", "verify"]).code, Some(0));
+}
+
+/// spec CALL.10: `--tools` lists each tool with the schema of its parameters.
+#[test]
+fn the_tools_are_listed_with_their_schemas() {
+    let world = World::new();
+    let outcome = world.sandgate(&["call", "--tools", "-"]);
+    let tools: Value = serde_json::from_str(outcome.stdout()).unwrap();
+    insta::assert_json_snapshot!(tools);
+}
