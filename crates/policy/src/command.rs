@@ -14,6 +14,8 @@ pub struct SimpleCommand {
     pub words: Vec<Word>,
     /// Where its descriptors lead, in the order they were written.
     pub redirections: Vec<Redirection>,
+    /// Whether `&` stands behind it, so that nobody waits for it: also where nothing follows.
+    pub left_running: bool,
 }
 
 /// How a command hangs on the one before it.

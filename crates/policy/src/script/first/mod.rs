@@ -213,8 +213,9 @@ impl<'t, 's> Walk<'t, 's> {
     }
 
     fn follow(&mut self, connective: Connective) {
-        if !self.commands.is_empty() {
+        if let Some(last) = self.commands.last_mut() {
             self.pending = connective;
+            last.left_running |= connective == Connective::Beside;
         }
     }
 
