@@ -29,8 +29,13 @@ impl Rule {
         let strict = self.decision != Decision::Allow;
         let Some((program, arguments)) = self.pattern.split_first() else { return false };
         let Some((name, rest)) = words.split_first() else { return false };
+        // `$R push`: what it runs is not known, but what it is told is.
+        let told = strict
+            && name.shape == Shape::Dynamic
+            && arguments.iter().any(|wanted| *wanted != PatternWord::Any);
         arguments.len() <= rest.len()
-            && meets(program, name, |wanted, word| program_meets(wanted, word, strict), strict)
+            && (told
+                || meets(program, name, |wanted, word| program_meets(wanted, word, strict), strict))
             && arguments
                 .iter()
                 .zip(rest)
@@ -72,8 +77,15 @@ fn program_meets(wanted: &str, word: &Word, strict: bool) -> bool {
         Shape::Literal => in_system(&word.text) == Some(wanted),
         Shape::Home => strict && name_of(&word.text) == name_of(wanted),
         Shape::Pattern => strict && could_become(&name_of(&word.text), &name_of(wanted)),
-        Shape::Dynamic => false,
+        Shape::Dynamic => strict && is_spelt_in(&name_of(wanted), &word.text),
     }
+}
+
+/// Whether a word that is made while the script runs has a name written out in it, as in
+/// `$(which git)` and `$GIT`.
+fn is_spelt_in(name: &str, written: &str) -> bool {
+    let apart = |letter: char| !letter.is_ascii_alphanumeric() && !"-_.+".contains(letter);
+    written.split(apart).any(|piece| name_of(piece) == name)
 }
 
 /// The bare name of a program that is called by its path in a directory of the system: `/usr/bin/git`
@@ -208,8 +220,8 @@ impl Index {
         if let Some(program) = command.words.first().filter(|_| self.count > 0) {
             match program.shape {
                 // It could be the name of any of them.
-                Shape::Pattern => all = 0..self.count,
-                Shape::Literal | Shape::Home | Shape::Dynamic => {
+                Shape::Pattern | Shape::Dynamic => all = 0..self.count,
+                Shape::Literal | Shape::Home => {
                     let name = name_of(&program.text);
                     named = self.by_name.get(name.as_ref()).map_or(&[], Vec::as_slice);
                     of_any = &self.of_any;
