@@ -65,7 +65,8 @@ impl Search<'_> {
             let reason = self
                 .inside(commands, index, here, depth)
                 .or_else(|| downloads.check(commands, index))
-                .or_else(|| look(command, here, self.around));
+                .or_else(|| look(command, here, self.around))
+                .or_else(|| self.in_small_letters(command, here, depth));
             if let Some(reason) = reason {
                 return Some((index, reason));
             }
@@ -74,6 +75,24 @@ impl Search<'_> {
             }
         }
         system::fork_bomb(commands)
+    }
+
+    /// Where the file system does not tell letters apart, `RM` is `rm`.
+    fn in_small_letters(
+        &mut self,
+        command: &SimpleCommand,
+        here: &Here<'_>,
+        depth: usize,
+    ) -> Option<String> {
+        let name = command.words.first()?;
+        if !name.text.bytes().any(|byte| byte.is_ascii_uppercase()) || name.shape == Shape::Dynamic
+        {
+            return None;
+        }
+        let mut folded = command.clone();
+        folded.words[0].text.make_ascii_lowercase();
+        self.inside(std::slice::from_ref(&folded), 0, here, depth)
+            .or_else(|| look(&folded, here, self.around))
     }
 
     /// The first danger in what a wrapper runs.
@@ -111,8 +130,8 @@ fn look(command: &SimpleCommand, here: &Here<'_>, around: &Surroundings) -> Opti
     };
     let scene = Scene { command, name, here, around };
     let own = match name {
-        "rm" | "grm" | "srm" | "shred" | "wipe" | "rimraf" | "find" | "gfind" | "truncate"
-        | "mv" | "rsync" => deletes::check(&scene),
+        "rm" | "grm" | "unlink" | "srm" | "shred" | "wipe" | "rimraf" | "find" | "gfind"
+        | "truncate" | "mv" | "rsync" => deletes::check(&scene),
         "git" => git::check(&scene),
         "dd" | "chmod" | "chown" | "chgrp" | "chattr" | "setfacl" | "setcap" | "tar" | "bsdtar"
         | "unzip" => disks::check(&scene),

@@ -44,7 +44,7 @@ pub(super) fn of(command: &SimpleCommand, name: &str, found: &mut Vec<SimpleComm
                 shell_call(command, shell, found);
                 return;
             }
-            super::code::of(words, name, found);
+            super::code::of(command, name, found);
         }
     }
     running_options(words, name, found);
