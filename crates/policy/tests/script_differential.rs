@@ -502,6 +502,31 @@ fn past_command(command: &SimpleCommand) -> &[Word] {
 /// Scripts that were understood, so that a parser that refuses everything does not pass.
 static UNDERSTOOD: AtomicUsize = AtomicUsize::new(0);
 
+/// Finds a command that was read for a call. A pattern can be many calls, so a call that has taken a
+/// command gives it up if there is another for it.
+fn takes_one(
+    call: usize,
+    could: &dyn Fn(usize, usize) -> bool,
+    taken: &mut [Option<usize>],
+    tried: &mut [bool],
+) -> bool {
+    for command in 0..taken.len() {
+        if tried[command] || !could(call, command) {
+            continue;
+        }
+        tried[command] = true;
+        let free = match taken[command] {
+            Some(other) => takes_one(other, could, taken, tried),
+            None => true,
+        };
+        if free {
+            taken[command] = Some(call);
+            return true;
+        }
+    }
+    false
+}
+
 fn check(shell: &Shell, script: &str) -> TestCaseResult {
     let argv = [shell.name, "-c", script].map(str::to_owned);
     let reading = script::read(&argv);
@@ -510,18 +535,17 @@ fn check(shell: &Shell, script: &str) -> TestCaseResult {
     }
     UNDERSTOOD.fetch_add(1, Ordering::Relaxed);
     let real = run(shell, script);
-    let mut left: Vec<&[Word]> = reading.commands.iter().map(past_command).collect();
-    // A pattern can be many calls, so it must not take one that only another command can be.
-    left.sort_by_key(|words| words.iter().filter(|word| word.shape == Shape::Pattern).count());
-    for call in &real.calls {
-        let found = left.iter().position(|words| can_be(words, call, &real.home));
-        let Some(found) = found else {
+    let read: Vec<&[Word]> = reading.commands.iter().map(past_command).collect();
+    let mut taken = vec![None; read.len()];
+    for (at, call) in real.calls.iter().enumerate() {
+        let could =
+            |call: usize, command: usize| can_be(read[command], &real.calls[call], &real.home);
+        if !takes_one(at, &could, &mut taken, &mut vec![false; read.len()]) {
             return Err(TestCaseError::fail(format!(
                 "{} ran {call:?}, which was not read from {script:?}: {:#?}",
                 shell.name, reading.commands
             )));
-        };
-        left.remove(found);
+        }
     }
     for file in &real.files {
         let redirections = reading.commands.iter().flat_map(|command| &command.redirections);

@@ -23,24 +23,30 @@ impl Rule {
         }
         self.is_met_by(&command.words)
             || leading::skipped(&command.words).is_some_and(|words| self.is_met_by(&words))
+            || without_unknown(&command.words).is_some_and(|words| self.is_met_by(&words))
     }
 
     fn is_met_by(&self, words: &[Word]) -> bool {
         let strict = self.decision != Decision::Allow;
         let Some((program, arguments)) = self.pattern.split_first() else { return false };
         let Some((name, rest)) = words.split_first() else { return false };
-        // `$R push`: what it runs is not known, but what it is told is.
-        let told = strict
-            && name.shape == Shape::Dynamic
-            && arguments.iter().any(|wanted| *wanted != PatternWord::Any);
         arguments.len() <= rest.len()
-            && (told
-                || meets(program, name, |wanted, word| program_meets(wanted, word, strict), strict))
+            && meets(program, name, |wanted, word| program_meets(wanted, word, strict), strict)
             && arguments
                 .iter()
                 .zip(rest)
                 .all(|(wanted, word)| meets(wanted, word, |a, b| word_meets(a, b, strict), strict))
     }
+}
+
+/// `git $OPTIONS push`: the words without those that may turn out to be none, if there are any.
+fn without_unknown(words: &[Word]) -> Option<Vec<Word>> {
+    let (program, rest) = words.split_first()?;
+    let known = |word: &&Word| word.shape != Shape::Dynamic;
+    let left = rest.iter().filter(known).cloned();
+    rest.iter()
+        .any(|word| !known(&word))
+        .then(|| std::iter::once(program.clone()).chain(left).collect())
 }
 
 fn meets(

@@ -162,12 +162,13 @@ const SUBCOMMANDS: &[Program] = &[
         &["count", "disk-usage[=]", "header", "no-commit-header", "no-object-names", "objects"],
         &["objects-edge", "timestamp"],
     ]),
+    // Not --show-superproject-working-tree: runs git in another directory.
     named("rev-parse").flags("q").reads().long(&[
         &["abbrev-ref[=]", "absolute-git-dir", "all", "branches[=]", "default=", "flags"],
         &["git-common-dir", "git-dir", "git-path=", "is-bare-repository", "is-inside-git-dir"],
         &["is-inside-work-tree", "is-shallow-repository", "no-flags", "no-revs", "not"],
         &["path-format=", "quiet", "remotes[=]", "revs-only", "shared-index-path", "short[=]"],
-        &["show-cdup", "show-object-format[=]", "show-prefix", "show-superproject-working-tree"],
+        &["show-cdup", "show-object-format[=]", "show-prefix"],
         &["show-toplevel", "symbolic", "symbolic-full-name", "tags[=]", "verify"],
     ]),
     LOG.called("shortlog").flags("abceinpqsuwzRWEFP").long(&[
