@@ -66,7 +66,7 @@ impl Search<'_> {
                 .inside(commands, index, here, depth)
                 .or_else(|| downloads.check(commands, index))
                 .or_else(|| look(command, here, self.around))
-                .or_else(|| self.in_small_letters(command, here, depth));
+                .or_else(|| look_in_small_letters(command, here, self.around));
             if let Some(reason) = reason {
                 return Some((index, reason));
             }
@@ -75,24 +75,6 @@ impl Search<'_> {
             }
         }
         system::fork_bomb(commands)
-    }
-
-    /// Where the file system does not tell letters apart, `RM` is `rm`.
-    fn in_small_letters(
-        &mut self,
-        command: &SimpleCommand,
-        here: &Here<'_>,
-        depth: usize,
-    ) -> Option<String> {
-        let name = command.words.first()?;
-        if !name.text.bytes().any(|byte| byte.is_ascii_uppercase()) || name.shape == Shape::Dynamic
-        {
-            return None;
-        }
-        let mut folded = command.clone();
-        folded.words[0].text.make_ascii_lowercase();
-        self.inside(std::slice::from_ref(&folded), 0, here, depth)
-            .or_else(|| look(&folded, here, self.around))
     }
 
     /// The first danger in what a wrapper runs.
@@ -147,6 +129,21 @@ fn look(command: &SimpleCommand, here: &Here<'_>, around: &Surroundings) -> Opti
         .or_else(|| system::environment(&scene))
         .or_else(|| startup::check(&scene))
         .or_else(|| credentials::check(&scene))
+}
+
+/// Where the file system does not tell letters apart, `RM` is `rm`.
+fn look_in_small_letters(
+    command: &SimpleCommand,
+    here: &Here<'_>,
+    around: &Surroundings,
+) -> Option<String> {
+    let name = command.words.first().filter(|name| name.shape != Shape::Dynamic)?;
+    if !name.text.bytes().any(|byte| byte.is_ascii_uppercase()) {
+        return None;
+    }
+    let mut folded = command.clone();
+    folded.words[0].text.make_ascii_lowercase();
+    look(&folded, here, around)
 }
 
 /// Where a command leaves the shell, if it moves it.

@@ -64,6 +64,14 @@ pub fn inner(command: &SimpleCommand) -> Vec<SimpleCommand> {
         return behind_unknown(command);
     }
     let name = base_name(&first.text);
+    // Where the file system does not tell letters apart, `BASH` is `bash`.
+    let folded: String;
+    let name = if name.bytes().any(|byte| byte.is_ascii_uppercase()) {
+        folded = name.to_ascii_lowercase();
+        &folded
+    } else {
+        name
+    };
     let mut found = Vec::new();
     for wrapper in rows(name) {
         found.extend(unwrap(command, wrapper));
