@@ -14,8 +14,8 @@ pub struct SimpleCommand {
     pub words: Vec<Word>,
     /// Where its descriptors lead, in the order they were written.
     pub redirections: Vec<Redirection>,
-    /// `&` follows it, or the list that it ends: that goes on beside whatever comes next.
-    pub background: bool,
+    /// Whether `&` stands behind it, so that nobody waits for it: also where nothing follows.
+    pub left_running: bool,
 }
 
 /// How a command hangs on the one before it.

@@ -459,7 +459,7 @@ mod tests {
                 kind: RedirectionKind::Append,
                 target: Word::literal("log"),
             }],
-            background: false,
+            left_running: false,
         };
         let danger = Danger { reason: "deletes it".to_owned(), command: 0 };
         judgement.class = Class::Dangerous(danger);

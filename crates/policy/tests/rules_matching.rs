@@ -87,7 +87,8 @@ fn variables_keep_a_rule_from_allowing() {
 
 /// spec RULES.13: A rule that asks or forbids also matches behind variables, by any path and letter
 /// case of its program, behind options before the subcommand, and where a file name pattern could
-/// become its words.
+/// become its words, or words that are only known when it runs have its name in them or turn out to
+/// be none.
 #[test]
 fn a_strict_rule_is_not_got_round_by_spelling() {
     for decision in ["prompt", "forbid"] {
@@ -102,7 +103,10 @@ fn a_strict_rule_is_not_got_round_by_spelling() {
         {
             assert!(matched(&strict, &shaped(text)), "{text}");
         }
-        for text in ["git * push", "git $X", "~/bin/hub push", "gi $X"] {
+        for text in ["$GIT push", "${GIT} push", "$(git) push -f", "git $X push"] {
+            assert!(matched(&strict, &shaped(text)), "{text}");
+        }
+        for text in ["git * push", "git $X", "~/bin/hub push", "gi $X", "$X pull", "$GIT $X"] {
             assert!(!matched(&strict, &shaped(text)), "{text}");
         }
         assert!(!matched(&strict, &command("git PUSH")));

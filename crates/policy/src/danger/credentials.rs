@@ -6,7 +6,7 @@
 use super::place::{Base, Place, is_any, is_name};
 use super::scene::{Scene, shown};
 use crate::command::{RedirectionKind, Shape, Word};
-use crate::wrapper::code::INTERPRETERS;
+use crate::wrapper::code::{INTERPRETERS, fed};
 
 /// What lies in a home: the path, and what it is.
 #[rustfmt::skip]
@@ -170,8 +170,11 @@ pub(super) fn check(scene: &Scene<'_>) -> Option<String> {
             return Some(reason);
         }
     }
-    if ONLY_NAMES.contains(&scene.name) {
+    if ONLY_NAMES.contains(&scene.name) && !reads_names(scene) {
         return None;
+    }
+    if let Some(reason) = all_of_a_home(scene) {
+        return Some(reason);
     }
     let words = scene.rest();
     let code = INTERPRETERS.contains(&scene.name);
@@ -185,7 +188,52 @@ pub(super) fn check(scene: &Scene<'_>) -> Option<String> {
             return reason;
         }
     }
-    None
+    let mut fed = fed(scene.command).filter(|_| code);
+    fed.find_map(|text| in_code(scene, text))
+}
+
+/// `file -f LIST` and its like print what stands in the list.
+fn reads_names(scene: &Scene<'_>) -> bool {
+    match scene.name {
+        "file" => scene.has('f', "files-from"),
+        "du" => scene.rest().iter().any(|word| word.text.starts_with("--files0")),
+        "tree" => scene.has_word("--fromfile"),
+        _ => false,
+    }
+}
+
+/// A search through all files of a home, or of everybody's, meets every secret in it.
+fn all_of_a_home(scene: &Scene<'_>) -> Option<String> {
+    let recursive = match scene.name {
+        "grep" | "egrep" | "fgrep" => {
+            scene.has('r', "recursive")
+                || scene.has('R', "dereference-recursive")
+                || scene.has_word("--directories=recurse")
+        }
+        "rg" => {
+            let shown = |word: &Word| matches!(word.text.as_str(), "-uu" | "-uuu" | "--hidden");
+            scene.rest().iter().any(shown) || scene.has('.', "hidden")
+        }
+        _ => false,
+    };
+    let skipped = if recursive { text_to_find(scene) } else { return None };
+    let mut operands = scene
+        .rest()
+        .iter()
+        .enumerate()
+        .filter(|(at, word)| Some(*at) != skipped && !word.text.starts_with('-'));
+    // Without an operand it searches where it is.
+    let here = Word::literal(".");
+    let alone = operands.clone().next().is_none().then_some((0, &here));
+    operands.by_ref().chain(alone).find_map(|(_, word)| {
+        let place = scene.place(word).without_everything();
+        let is_home = place.in_home(scene.around).is_some_and(<[String]>::is_empty)
+            || (place.base == Base::Root
+                && matches!(place.names().as_slice(), [] | ["home" | "Users"]));
+        let opened = place.in_roots(scene.around);
+        (is_home && !opened)
+            .then(|| format!("reads every file in {}, keys among them", shown(word, &place)))
+    })
 }
 
 /// The operand that is a text to look for.
@@ -289,6 +337,9 @@ fn what_is(scene: &Scene<'_>, place: &Place) -> Option<&'static str> {
     }
     if let Some(parts) = place.in_home(scene.around) {
         let home = place.parts.len() - parts.len();
+        if opened <= home && parts.first().map(String::as_str).is_some_and(is_every_hidden) {
+            return Some("which the person's keys and passwords are among");
+        }
         let known = IN_HOME.iter().find(|(names, _)| leads(parts, names));
         if let Some((names, what)) = known
             && opened < home + names.len()
@@ -324,6 +375,11 @@ fn what_is(scene: &Scene<'_>, place: &Place) -> Option<&'static str> {
         return Some("a private key, by its name");
     }
     IN_SYSTEM.iter().find(|(names, _)| leads(&place.parts, names)).map(|(_, what)| *what)
+}
+
+/// `.*` and its like: everything whose name begins with a dot.
+fn is_every_hidden(part: &str) -> bool {
+    part.starts_with('.') && part.contains('*') && !part.contains(char::is_alphanumeric)
 }
 
 /// Secrets that code names: each run of letters that can be a path is looked at.

@@ -10,10 +10,12 @@ use crate::command::Word;
 pub(super) const FORMS: &[Row] = &[
     row("badblocks", &["-w"], "overwrites a disk"),
     row("blkdiscard", &[], "erases a disk"),
+    row("btrfs", &["^subvolume|sub", "delete"], "deletes a file system"),
     row("cfdisk", &[], "changes the partitions of a disk"),
     row("cryptsetup", &["^luksFormat|luksErase|erase|reencrypt|luksKillSlot|luksRemoveKey"], "makes an encrypted disk unreadable"),
     row("debugfs", &["-w"], "writes to a file system behind its back"),
     row("diskutil", &["^eraseDisk|eraseVolume|partitionDisk|apfs|zeroDisk|secureErase|randomDisk"], "erases a disk"),
+    row("efibootmgr", &["-B|-b|-c|-o|-O"], "changes how the machine starts"),
     row("fdisk", &["/dev/*"], "changes the partitions of a disk"),
     row("gdisk", &[], "changes the partitions of a disk"),
     row("growpart", &[], "changes the partitions of a disk"),

@@ -8,7 +8,8 @@ pub(super) struct Row {
     pub(super) program: &'static str,
     /// Each must be among the words, in this order. `a|b` is either; `^` in front: the first word
     /// that is no option; `-x` also within grouped letters, `=-x` not; `--name` also with `=value`;
-    /// `start*` any word that begins so.
+    /// `start*` any word that begins so;
+    /// `!--name`: none of the words is this.
     pub(super) words: &'static [&'static str],
     /// What it does; the command itself is added.
     pub(super) does: &'static str,
@@ -46,6 +47,12 @@ fn matches(scene: &Scene<'_>, needs: &[&str]) -> bool {
     let words = scene.rest();
     let mut at = 0;
     for need in needs {
+        if let Some(absent) = need.strip_prefix('!') {
+            if words.iter().any(|word| is_one_of(&word.text, absent)) {
+                return false;
+            }
+            continue;
+        }
         let anchored = need.strip_prefix('^');
         let mut seen = words[at..].iter();
         let position = match anchored {

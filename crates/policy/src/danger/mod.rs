@@ -65,7 +65,8 @@ impl Search<'_> {
             let reason = self
                 .inside(commands, index, here, depth)
                 .or_else(|| downloads.check(commands, index))
-                .or_else(|| look(command, here, self.around));
+                .or_else(|| look(command, here, self.around))
+                .or_else(|| look_in_small_letters(command, here, self.around));
             if let Some(reason) = reason {
                 return Some((index, reason));
             }
@@ -111,8 +112,8 @@ fn look(command: &SimpleCommand, here: &Here<'_>, around: &Surroundings) -> Opti
     };
     let scene = Scene { command, name, here, around };
     let own = match name {
-        "rm" | "grm" | "srm" | "shred" | "wipe" | "rimraf" | "find" | "gfind" | "truncate"
-        | "mv" | "rsync" => deletes::check(&scene),
+        "rm" | "grm" | "unlink" | "srm" | "shred" | "wipe" | "rimraf" | "find" | "gfind"
+        | "truncate" | "mv" | "rsync" => deletes::check(&scene),
         "git" => git::check(&scene),
         "dd" | "chmod" | "chown" | "chgrp" | "chattr" | "setfacl" | "setcap" | "tar" | "bsdtar"
         | "unzip" => disks::check(&scene),
@@ -128,6 +129,21 @@ fn look(command: &SimpleCommand, here: &Here<'_>, around: &Surroundings) -> Opti
         .or_else(|| system::environment(&scene))
         .or_else(|| startup::check(&scene))
         .or_else(|| credentials::check(&scene))
+}
+
+/// Where the file system does not tell letters apart, `RM` is `rm`.
+fn look_in_small_letters(
+    command: &SimpleCommand,
+    here: &Here<'_>,
+    around: &Surroundings,
+) -> Option<String> {
+    let name = command.words.first().filter(|name| name.shape != Shape::Dynamic)?;
+    if !name.text.bytes().any(|byte| byte.is_ascii_uppercase()) {
+        return None;
+    }
+    let mut folded = command.clone();
+    folded.words[0].text.make_ascii_lowercase();
+    look(&folded, here, around)
 }
 
 /// Where a command leaves the shell, if it moves it.

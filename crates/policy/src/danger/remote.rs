@@ -5,6 +5,7 @@ use super::forms::{Row, row};
 use super::place::Base;
 use super::scene::Scene;
 use crate::command::{RedirectionKind, Word};
+use crate::wrapper::code::fed;
 
 #[rustfmt::skip]
 pub(super) const FORMS: &[Row] = &[
@@ -16,7 +17,7 @@ pub(super) const FORMS: &[Row] = &[
     row("aws", &["get-secret-value|get-session-token|get-login-password|get-parameter|get-parameters"], "prints the keys of a cloud account"),
     row("az", &["delete|purge|deallocate"], "deletes what runs in a cloud"),
     row("az", &["get-access-token"], "prints the keys of a cloud account"),
-    row("cargo", &["^publish|yank|owner"], "publishes a package for everybody"),
+    row("cargo", &["!-n|--dry-run", "^publish|yank|owner"], "publishes a package for everybody"),
     row("cdk", &["^destroy"], "deletes what runs in a cloud"),
     row("docker", &["^system|volume|image|container|network|builder", "prune"], "deletes containers' data that may be wanted"),
     row("docker", &["^volume", "rm|remove"], "deletes containers' data that may be wanted"),
@@ -26,7 +27,9 @@ pub(super) const FORMS: &[Row] = &[
     row("doctl", &["delete|destroy"], "deletes what runs in a cloud"),
     row("dropdb", &[], "deletes a database"),
     row("dropuser", &[], "deletes a user of a database"),
+    row("eksctl", &["^delete"], "deletes what runs in a cloud"),
     row("firebase", &["delete|firestore:delete|projects:delete"], "deletes what runs in a cloud"),
+    row("fly", &["destroy"], "deletes what runs in a cloud"),
     row("flyctl", &["destroy"], "deletes what runs in a cloud"),
     row("gcloud", &["delete|destroy|remove-iam-policy-binding|add-iam-policy-binding"], "deletes what runs in a cloud or changes who may use it"),
     row("gcloud", &["auth", "print-access-token|print-identity-token|application-default"], "prints the keys of a cloud account"),
@@ -51,18 +54,19 @@ pub(super) const FORMS: &[Row] = &[
     row("kubectl", &["get|describe", "secret|secrets"], "prints the secrets of a cluster"),
     row("kubectl", &["config", "view", "--raw"], "prints the keys of a cluster"),
     row("kubectl", &["scale", "--replicas=0"], "stops what runs in a cluster"),
+    row("lxc", &["^delete"], "deletes a machine"),
     row("mvn", &["deploy|release:perform"], "publishes a package for everybody"),
     row("mysqladmin", &["drop|shutdown"], "deletes a database"),
     row("ngrok", &[], "lets others come in from the internet"),
-    row("npm", &["^publish|unpublish|deprecate|owner|access|token|dist-tag"], "publishes a package for everybody"),
+    row("npm", &["!--dry-run", "^publish|unpublish|deprecate|owner|access|token|dist-tag"], "publishes a package for everybody"),
     row("nuget", &["^push|delete"], "publishes a package for everybody"),
     row("oc", &["delete"], "deletes what runs in a cluster"),
     row("op", &["^read|item|signin"], "prints what a password manager keeps"),
     row("pass", &["^show|rm|edit|generate"], "prints or changes what a password manager keeps"),
     row("php", &["artisan", "migrate:fresh|migrate:reset|db:wipe"], "deletes a database"),
-    row("pnpm", &["^publish|unpublish"], "publishes a package for everybody"),
+    row("pnpm", &["!--dry-run", "^publish|unpublish"], "publishes a package for everybody"),
     row("podman", &["^system|volume|image", "prune|reset"], "deletes containers' data that may be wanted"),
-    row("poetry", &["^publish"], "publishes a package for everybody"),
+    row("poetry", &["!--dry-run", "^publish"], "publishes a package for everybody"),
     row("pulumi", &["^destroy"], "deletes what runs in a cloud"),
     row("pulumi", &["^up", "-y|--yes"], "changes what runs in a cloud, without a question"),
     row("rails", &["db:drop|db:reset|db:purge"], "deletes a database"),
@@ -81,9 +85,11 @@ pub(super) const FORMS: &[Row] = &[
     row("tofu", &["apply", "-auto-approve|--auto-approve"], "changes what runs in a cloud, without a question"),
     row("tofu", &["destroy"], "deletes what runs in a cloud"),
     row("twine", &["^upload"], "publishes a package for everybody"),
-    row("uv", &["^publish"], "publishes a package for everybody"),
+    row("uv", &["!--dry-run", "^publish"], "publishes a package for everybody"),
+    row("vagrant", &["^destroy"], "deletes a machine"),
     row("vault", &["read|delete|kv"], "reads or changes the keys in a vault"),
     row("vercel", &["rm|remove|--prod"], "changes a site that others use"),
+    row("virsh", &["^undefine|destroy|vol-delete|pool-delete|pool-destroy"], "deletes a machine"),
     row("yarn", &["^publish"], "publishes a package for everybody"),
     row("yarn", &["^npm", "publish"], "publishes a package for everybody"),
 ];
@@ -113,12 +119,16 @@ pub(super) fn check(scene: &Scene<'_>) -> Option<String> {
 /// Code that hands a shell to whoever is at the other end of a connection.
 pub(super) fn code(scene: &Scene<'_>) -> Option<String> {
     const CONNECTING: &[&str] = &["socket", "fsockopen", "TCPSocket", "net.connect", "/inet/tcp"];
-    const SHELL: &[&str] = &["/bin/sh", "/bin/bash", "/bin/zsh", "cmd.exe", "pty.spawn"];
+    #[rustfmt::skip]
+    const SHELL: &[&str] = &[
+        "/bin/sh", "/bin/bash", "/bin/zsh", "cmd.exe", "pty.spawn", "\"sh\"", "'sh'", "\"bash\"", "'bash'",
+    ];
     let has = |text: &str, marks: &[&str]| marks.iter().any(|mark| text.contains(mark));
     let hands = |word: &Word| has(&word.text, SHELL) && has(&word.text, CONNECTING);
     scene
         .rest()
         .iter()
+        .chain(fed(scene.command))
         .any(hands)
         .then(|| format!("lets whoever is at the other end run commands here: {}", scene.line()))
 }

@@ -23,6 +23,7 @@ impl Rule {
         }
         self.is_met_by(&command.words)
             || leading::skipped(&command.words).is_some_and(|words| self.is_met_by(&words))
+            || without_unknown(&command.words).is_some_and(|words| self.is_met_by(&words))
     }
 
     fn is_met_by(&self, words: &[Word]) -> bool {
@@ -36,6 +37,16 @@ impl Rule {
                 .zip(rest)
                 .all(|(wanted, word)| meets(wanted, word, |a, b| word_meets(a, b, strict), strict))
     }
+}
+
+/// `git $OPTIONS push`: the words without those that may turn out to be none, if there are any.
+fn without_unknown(words: &[Word]) -> Option<Vec<Word>> {
+    let (program, rest) = words.split_first()?;
+    let known = |word: &&Word| word.shape != Shape::Dynamic;
+    let left = rest.iter().filter(known).cloned();
+    rest.iter()
+        .any(|word| !known(&word))
+        .then(|| std::iter::once(program.clone()).chain(left).collect())
 }
 
 fn meets(
@@ -72,8 +83,15 @@ fn program_meets(wanted: &str, word: &Word, strict: bool) -> bool {
         Shape::Literal => in_system(&word.text) == Some(wanted),
         Shape::Home => strict && name_of(&word.text) == name_of(wanted),
         Shape::Pattern => strict && could_become(&name_of(&word.text), &name_of(wanted)),
-        Shape::Dynamic => false,
+        Shape::Dynamic => strict && is_spelt_in(&name_of(wanted), &word.text),
     }
+}
+
+/// Whether a word that is made while the script runs has a name written out in it, as in
+/// `$(which git)` and `$GIT`.
+fn is_spelt_in(name: &str, written: &str) -> bool {
+    let apart = |letter: char| !letter.is_ascii_alphanumeric() && !"-_.+".contains(letter);
+    written.split(apart).any(|piece| name_of(piece) == name)
 }
 
 /// The bare name of a program that is called by its path in a directory of the system: `/usr/bin/git`
@@ -208,8 +226,8 @@ impl Index {
         if let Some(program) = command.words.first().filter(|_| self.count > 0) {
             match program.shape {
                 // It could be the name of any of them.
-                Shape::Pattern => all = 0..self.count,
-                Shape::Literal | Shape::Home | Shape::Dynamic => {
+                Shape::Pattern | Shape::Dynamic => all = 0..self.count,
+                Shape::Literal | Shape::Home => {
                     let name = name_of(&program.text);
                     named = self.by_name.get(name.as_ref()).map_or(&[], Vec::as_slice);
                     of_any = &self.of_any;

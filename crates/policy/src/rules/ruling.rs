@@ -9,7 +9,7 @@ use crate::command::SimpleCommand;
 use crate::danger::Danger;
 use crate::judge::{Part, Ruling, everything_seen};
 use crate::safe::{self, NotSafe};
-use crate::script::{Opacity, Reader, Reading};
+use crate::script::{Opacity, Reader, Reading, ShellKind};
 
 /// Why rules that allow some of a command do not allow all of it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -103,6 +103,10 @@ fn allow(
 ) -> Result<Ruling, Withheld> {
     if let Some(opacity) = &reading.opaque {
         return Err(Withheld::Opaque(opacity.clone()));
+    }
+    if reading.reader == Reader::Shell(ShellKind::Cmd) {
+        let why = "cmd looks for programs in the working directory first";
+        return Err(Withheld::Opaque(Opacity(why.to_owned())));
     }
     let last = parts.len().saturating_sub(1);
     let mut only_safe = Vec::new();

@@ -48,11 +48,6 @@ pub(super) fn check(name: &str, arguments: &[Word]) -> Option<Result<(), NotSafe
     })
 }
 
-/// Whether a builtin changes the directory that later commands run in.
-pub(super) fn moves(name: &str) -> bool {
-    matches!(name, "cd" | "pushd" | "popd" | "chdir")
-}
-
 /// The words in front that are among the flags, and the rest.
 fn split<'a>(words: &'a [Word], flags: &[&str]) -> (&'a [Word], &'a [Word]) {
     let count = words.iter().take_while(|word| is_one_of(word, flags)).count();

@@ -162,12 +162,13 @@ const SUBCOMMANDS: &[Program] = &[
         &["count", "disk-usage[=]", "header", "no-commit-header", "no-object-names", "objects"],
         &["objects-edge", "timestamp"],
     ]),
+    // Not --show-superproject-working-tree: runs git in another directory.
     named("rev-parse").flags("q").reads().long(&[
         &["abbrev-ref[=]", "absolute-git-dir", "all", "branches[=]", "default=", "flags"],
         &["git-common-dir", "git-dir", "git-path=", "is-bare-repository", "is-inside-git-dir"],
         &["is-inside-work-tree", "is-shallow-repository", "no-flags", "no-revs", "not"],
         &["path-format=", "quiet", "remotes[=]", "revs-only", "shared-index-path", "short[=]"],
-        &["show-cdup", "show-object-format[=]", "show-prefix", "show-superproject-working-tree"],
+        &["show-cdup", "show-object-format[=]", "show-prefix"],
         &["show-toplevel", "symbolic", "symbolic-full-name", "tags[=]", "verify"],
     ]),
     LOG.called("shortlog").flags("abceinpqsuwzRWEFP").long(&[
@@ -276,20 +277,41 @@ pub(super) fn check(arguments: &[Word]) -> Result<(), NotSafe> {
 }
 
 fn check_options(subcommand: &Program, arguments: &[Word]) -> Result<(), NotSafe> {
-    walk(subcommand, arguments, &mut |seen| {
-        let (value, plain) = match seen {
-            Seen::Option { name: "format" | "pretty", value: Some(value) } => {
-                (value, is_plain_format(value))
-            }
-            Seen::Option { name: "sort", value: Some(value) } => (value, !runs_another(value)),
-            _ => return Ok(()),
-        };
-        if plain {
-            return Ok(());
-        }
-        Err(NotSafe(format!("the format {} of git may run another program", shown(value))))
-    })
+    walk(subcommand, arguments, &mut |seen| check_value(&seen))
 }
+
+/// Whether the value of an option is one that only reads, where others are not.
+fn check_value(seen: &Seen<'_>) -> Result<(), NotSafe> {
+    let Seen::Option { name, value: Some(value) } = *seen else { return Ok(()) };
+    let plain = match name {
+        "format" | "pretty" => is_plain_format(value),
+        "sort" => !runs_another(value),
+        "diff-merges" if !MERGES.contains(&value) => {
+            let value = shown(value);
+            return Err(NotSafe(format!("to show merges as {value} may make git merge again")));
+        }
+        _ => true,
+    };
+    if plain {
+        return Ok(());
+    }
+    Err(NotSafe(format!("the format {} of git may run another program", shown(value))))
+}
+
+/// How merges may be shown. Not remerge, r: merges again, and writes objects for that.
+const MERGES: [&str; 11] = [
+    "1",
+    "c",
+    "cc",
+    "combined",
+    "dense-combined",
+    "first-parent",
+    "m",
+    "none",
+    "off",
+    "on",
+    "separate",
+];
 
 /// The names of git's own formats. Other names are looked up in the configuration.
 const FORMATS: [&str; 10] =
@@ -336,7 +358,7 @@ fn check_reflog(arguments: &[Word]) -> Result<(), NotSafe> {
         Seen::Operand(word) if !word.text.starts_with("HEAD") => {
             Err(NotSafe(format!("git reflog {} is not known to only read", shown(&word.text))))
         }
-        _ => Ok(()),
+        seen => check_value(&seen),
     })
 }
 

@@ -14,6 +14,7 @@ mod files;
 mod find;
 mod git;
 mod options;
+mod places;
 mod powershell;
 mod search;
 mod sed;
@@ -52,6 +53,7 @@ pub fn check(command: &SimpleCommand, reader: Reader) -> Result<(), NotSafe> {
     for word in arguments {
         check_word(word)?;
     }
+    places::check(name, arguments)?;
     match reader {
         Reader::Kernel => check_program(name, arguments),
         Reader::Shell(ShellKind::Bash | ShellKind::Zsh | ShellKind::Posix) => {
@@ -69,7 +71,7 @@ pub fn check(command: &SimpleCommand, reader: Reader) -> Result<(), NotSafe> {
 pub fn together(commands: &[SimpleCommand]) -> Result<(), NotSafe> {
     let mut moved = false;
     for command in commands {
-        if command.background || command.connective == Connective::Beside {
+        if command.left_running || command.connective == Connective::Beside {
             return Err(NotSafe("a part of it goes on in the background".to_owned()));
         }
         let name = command.program().unwrap_or_default();
@@ -79,9 +81,17 @@ pub fn together(commands: &[SimpleCommand]) -> Result<(), NotSafe> {
         if moved && (program == "git" || program.eq_ignore_ascii_case("git.exe")) {
             return Err(NotSafe("it runs git in another directory".to_owned()));
         }
-        moved |= builtins::moves(name) || powershell::moves(name);
+        moved |= moves(name);
     }
     Ok(())
+}
+
+/// Whether a command changes the directory that later ones run in. Which shell reads it is not asked:
+/// some of them take a name in any case.
+fn moves(name: &str) -> bool {
+    const MOVING: [&str; 7] =
+        ["cd", "chdir", "popd", "push-location", "pushd", "set-location", "sl"];
+    MOVING.iter().any(|own| own.eq_ignore_ascii_case(name))
 }
 
 /// A program of its own, with the words after its name.
@@ -119,6 +129,10 @@ fn unknown(name: &str) -> NotSafe {
 
 /// Whether a word's shape leaves enough known about it.
 fn check_word(word: &Word) -> Result<(), NotSafe> {
+    // No program can be given one: whoever starts it cuts the word off there, or does not start it.
+    if word.text.contains('\0') {
+        return Err(NotSafe(format!("{} has a NUL in it", shown(&word.text))));
+    }
     match word.shape {
         Shape::Literal | Shape::Home => Ok(()),
         // zsh runs code that is written in a pattern's qualifiers, and no plain pattern has these.
@@ -151,6 +165,7 @@ fn check_redirection(redirection: &Redirection, reader: Reader) -> Result<(), No
         RedirectionKind::Read if powershell::is_remote(&target.text) && is_windows(reader) => {
             not_safe("it connects to")
         }
+        RedirectionKind::Read if places::acts(&target.text) => not_safe("it may act by opening"),
         RedirectionKind::Read => Ok(()),
         _ if literal == Some("/dev/null") && !is_windows(reader) => Ok(()),
         _ if reader == Reader::Shell(ShellKind::Cmd)

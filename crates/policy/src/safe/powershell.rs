@@ -93,11 +93,6 @@ pub(super) fn check(name: &str, arguments: &[Word]) -> Result<(), NotSafe> {
     }
 }
 
-/// Whether a command changes the location that later ones run in.
-pub(super) fn moves(name: &str) -> bool {
-    ["set-location", "sl", "push-location"].iter().any(|own| own.eq_ignore_ascii_case(name))
-}
-
 /// Whether a path leads to another computer: `\\host\share`, with slashes of either kind, or one of
 /// the kernel's own names, which can.
 pub(super) fn is_remote(path: &str) -> bool {

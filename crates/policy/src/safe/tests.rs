@@ -333,14 +333,39 @@ fn safe_commands_are_safe_together_unless_they_change_what_the_others_do() {
         assert_eq!(together(&[first(), after(connective, "wc -l")]), Ok(()), "{connective:?}");
     }
     assert!(together(&[first(), after(By::Beside, "pwd")]).is_err());
+    assert!(together(&[SimpleCommand { left_running: true, ..first() }]).is_err());
     assert_eq!(together(&[typed("cd src"), after(By::And, "ls")]), Ok(()));
     assert_eq!(together(&[typed("git status"), after(By::And, "cd src")]), Ok(()));
-    for mover in ["cd src", "pushd src", "popd", "Set-Location src", "chdir src"] {
+    for mover in
+        ["cd src", "pushd src", "popd", "Set-Location src", "chdir src", "CD src", "SL src"]
+    {
         for git in ["git status", "/usr/bin/git status"] {
             let script = [typed(mover), after(By::Then, "ls"), after(By::And, git)];
             assert!(together(&script).is_err(), "{mover}, {git}");
         }
     }
+}
+
+/// spec SAFE.14: A word that names a device other than the quiet ones, or a place in `/net` or
+/// `/afs`, is not safe for a program that would open it.
+#[test]
+fn what_acts_when_it_is_opened_is_not_safe() {
+    for line in ["cat /dev/null", "head -c 16 /dev/urandom", "ls -l /dev/sda", "cat /devices/x"] {
+        assert!(is_safe(&typed(line)), "{line}");
+    }
+    for line in ["stat /dev/sda", "find /dev -name tty", "echo /net/host", "cat net/x dev/sda"] {
+        assert!(is_safe(&typed(line)), "{line}");
+    }
+    for line in ["cat /dev/watchdog", "head -c1 //dev/./st0", "tail -f /dev/ttyS0", "cat /dev/*"] {
+        assert!(!is_safe(&typed(line)), "{line}");
+    }
+    for line in ["ls /net/host", "cat /afs/cell/x", "grep -f/dev/kmsg x", "wc --files0-from=/dev/x"]
+    {
+        assert!(!is_safe(&typed(line)), "{line}");
+    }
+    assert!(is_safe(&redirected(RedirectionKind::Read, "/dev/null")));
+    assert!(!is_safe(&redirected(RedirectionKind::Read, "/dev/watchdog")));
+    assert!(!is_safe(&command(&["cat", "a\0b"])));
 }
 
 /// spec SAFE.10: In PowerShell the cmdlets that only show are safe, under their usual aliases and in

@@ -66,11 +66,17 @@ pub(super) fn redirection(
         Operator::DuplicateWritten => RedirectionKind::WriteBoth,
         Operator::DuplicateRead => RedirectionKind::Read,
     };
+    // bash expands the name of a file behind `>&` a second time, quoted or not: `>& '$(x)'` runs x.
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./,:@+%".contains(&byte);
+    let expands_twice = operator == Operator::DuplicateWritten
+        && !names_descriptor
+        && !target.text.bytes().all(is_plain);
     let is_both = matches!(kind, RedirectionKind::WriteBoth | RedirectionKind::AppendBoth);
     let why = if shell == ShellKind::Posix && (is_both || kind == RedirectionKind::HereString) {
         Some("it redirects in a way that is not the same in every sh")
     } else if operator == Operator::DuplicateRead && !names_descriptor
         || is_both && (descriptor.is_some() || starts_like_one)
+        || expands_twice
     {
         Some("it redirects in an unusual way")
     } else if target.shape == Shape::Pattern {

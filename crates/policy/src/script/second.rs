@@ -74,14 +74,14 @@ impl<'s> Reader<'s> {
             self.statement(statement)?;
             self.pending = match statement.terminator {
                 None | Some(StmtTerminator::Semicolon) => Connective::Then,
-                Some(StmtTerminator::Background(BackgroundOperator::Plain)) => Connective::Beside,
+                Some(StmtTerminator::Background(BackgroundOperator::Plain)) => {
+                    if let Some(last) = self.commands.last_mut() {
+                        last.left_running = true;
+                    }
+                    Connective::Beside
+                }
                 Some(StmtTerminator::Background(_)) => return Err(DIFFERS),
             };
-            if self.pending == Connective::Beside
-                && let Some(last) = self.commands.last_mut()
-            {
-                last.background = true;
-            }
         }
         self.depth -= 1;
         Ok(())

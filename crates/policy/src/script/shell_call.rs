@@ -132,7 +132,12 @@ fn unix_shell<'a>(shell: &Shell, arguments: &'a [String]) -> Call<'a> {
     let mut rest = arguments.iter();
     let mut script = None;
     while let Some(argument) = rest.next() {
-        if let Some(long) = argument.strip_prefix("--").filter(|long| !long.is_empty()) {
+        if argument == "-" || argument == "--" {
+            // Options end here. Nobody writes that who does not want to hide what follows.
+            note(&mut strange, argument);
+            script = rest.next();
+            break;
+        } else if let Some(long) = argument.strip_prefix("--") {
             // These print and end, or take a file: there is no script in sight yet.
             if !shell.long.contains(&argument.as_str()) {
                 note(&mut strange, &format!("--{long}"));

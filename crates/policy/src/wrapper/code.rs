@@ -4,7 +4,7 @@
 //! starts programs, and for names of files where one says that it deletes.
 
 use super::scripts::read;
-use crate::command::{SimpleCommand, Word};
+use crate::command::{RedirectionKind, SimpleCommand, Word};
 
 /// Programs that take code in an argument.
 pub(crate) const INTERPRETERS: &[&str] = &[
@@ -44,11 +44,21 @@ const STARTING: &[&str] = &[
 ];
 
 /// Words of code that delete.
-const DELETING: &[&str] =
-    &["rmtree", "rmSync", "rmdirSync", "rm_rf", "rm_r", "remove_tree", "unlink", "remove_dir_all"];
+const DELETING: &[&str] = &[
+    "rmtree",
+    "rmSync",
+    "rmdirSync",
+    "rm_rf",
+    "rm_r",
+    "remove_tree",
+    "unlink",
+    "remove_dir_all",
+    "removeSync",
+];
 
 /// Adds the commands that can be made out in the code of a program's arguments.
-pub(super) fn of(words: &[Word], name: &str, found: &mut Vec<SimpleCommand>) {
+pub(super) fn of(command: &SimpleCommand, name: &str, found: &mut Vec<SimpleCommand>) {
+    let words = &command.words;
     if EDITORS.contains(&name) {
         for word in words.iter().skip(1) {
             let text = word.text.trim_start_matches(['+', ':', 'c', '-']);
@@ -60,7 +70,18 @@ pub(super) fn of(words: &[Word], name: &str, found: &mut Vec<SimpleCommand>) {
         for word in words.iter().skip(1).filter(|word| word.text.contains(['"', '\'', '`'])) {
             in_code(&word.text, found);
         }
+        for code in fed(command) {
+            in_code(&code.text, found);
+        }
     }
+}
+
+/// The texts that are fed into a command: to an interpreter, more code.
+pub(crate) fn fed(command: &SimpleCommand) -> impl Iterator<Item = &Word> {
+    use RedirectionKind::{HereDocument, HereString};
+    let texts = command.redirections.iter();
+    let texts = texts.filter(|text| matches!(text.kind, HereDocument | HereString));
+    texts.map(|text| &text.target)
 }
 
 fn in_code(code: &str, found: &mut Vec<SimpleCommand>) {

@@ -62,7 +62,11 @@ pub(crate) fn starts(words: &[Word]) -> (Vec<&Word>, bool) {
         .skip_while(options)
         .take_while(|word| !begins_expression(word))
         .collect();
-    let all = !words.iter().any(|word| NARROWING.contains(&word.text.as_str()));
+    // `-name '*'` lets everything through.
+    let everything = |at: usize| words.get(at + 1).is_some_and(|value| value.text == "*");
+    let narrows =
+        |(at, word): (usize, &Word)| NARROWING.contains(&word.text.as_str()) && !everything(at);
+    let all = !words.iter().enumerate().any(narrows);
     (starts, all)
 }
 

@@ -64,6 +64,14 @@ pub fn inner(command: &SimpleCommand) -> Vec<SimpleCommand> {
         return behind_unknown(command);
     }
     let name = base_name(&first.text);
+    // Where the file system does not tell letters apart, `BASH` is `bash`.
+    let folded: String;
+    let name = if name.bytes().any(|byte| byte.is_ascii_uppercase()) {
+        folded = name.to_ascii_lowercase();
+        &folded
+    } else {
+        name
+    };
     let mut found = Vec::new();
     for wrapper in rows(name) {
         found.extend(unwrap(command, wrapper));
@@ -91,9 +99,22 @@ fn part(words: &[Word], of: &SimpleCommand) -> SimpleCommand {
     }
 }
 
-/// `$SUDO rm …`: what stands before a name may well be a wrapper.
+/// `$SUDO rm …`: what stands before a name may well be a wrapper. `$RM -rf …` can hardly be anything
+/// but what it looks like, and `rm${IFS}-rf` is written by those who do not want to be read.
 fn behind_unknown(command: &SimpleCommand) -> Vec<SimpleCommand> {
+    let first = command.words[0].text.as_str();
+    if first.contains("IFS") {
+        let apart = first.replace("${IFS}", " ").replace("$IFS", " ");
+        let words = apart.split_whitespace().map(Word::literal);
+        let words: Vec<Word> = words.chain(command.words[1..].iter().cloned()).collect();
+        return vec![part(&words, command)];
+    }
     match command.words.get(1) {
+        Some(word) if matches!(word.text.as_str(), "-rf" | "-fr" | "-Rf" | "-fR") => {
+            let mut words = vec![Word::literal("rm")];
+            words.extend_from_slice(&command.words[1..]);
+            vec![part(&words, command)]
+        }
         Some(word) if word.shape == Shape::Literal && !word.text.starts_with('-') => {
             vec![part(&command.words[1..], command)]
         }

@@ -28,6 +28,11 @@ pub(super) fn of(command: &SimpleCommand, name: &str, found: &mut Vec<SimpleComm
             }
         }
         "git" => git(command, found),
+        "at" | "batch" => here(command, "sh", found),
+        "iex" | "invoke-expression" => powershell_text(words, found),
+        "start-process" | "saps" | "start" if words.len() > 1 => {
+            found.push(part(&words[1..], command));
+        }
         "bwrap" | "watchexec" | "nix" | "op" | "doppler" | "aws-vault" => {
             if let Some(at) = words.iter().position(|word| word.text == "--")
                 && at + 1 < words.len()
@@ -44,7 +49,7 @@ pub(super) fn of(command: &SimpleCommand, name: &str, found: &mut Vec<SimpleComm
                 shell_call(command, shell, found);
                 return;
             }
-            super::code::of(words, name, found);
+            super::code::of(command, name, found);
         }
     }
     running_options(words, name, found);
@@ -231,6 +236,13 @@ fn windows(command: &SimpleCommand, shell: &str, found: &mut Vec<SimpleCommand>)
             found.push(SimpleCommand { words, ..SimpleCommand::default() });
         }
     }
+}
+
+/// `Invoke-Expression TEXT`.
+fn powershell_text(words: &[Word], found: &mut Vec<SimpleCommand>) {
+    let texts: Vec<&str> = words.iter().skip(1).map(|word| word.text.as_str()).collect();
+    let argv = ["pwsh", "-NoProfile", "-Command", &texts.join(" ")].map(str::to_owned);
+    found.extend(script::read(&argv).commands);
 }
 
 /// What git runs: `bisect run`, `submodule foreach`, and settings given with `-c`.

@@ -119,6 +119,18 @@ fn a_part_is_shown_on_one_short_line() {
     assert_eq!(shown.chars().count(), 61);
 }
 
+/// spec RULES.50: No rule allows what cmd runs, as it looks for programs in the working directory
+/// first; rules that ask or forbid count there too.
+#[test]
+fn a_program_that_cmd_finds_may_be_another() {
+    let mut script = script(&["npm test"]);
+    script.reading.reader = Reader::Shell(ShellKind::Cmd);
+    let withheld = script.withheld(&allowing(&["npm test"]));
+    assert!(withheld.to_string().contains("working directory"), "{withheld}");
+    let forbid = rules(&rule("npm test", "decision = \"forbid\""));
+    assert_eq!(script.decided(&forbid), Some((Forbid, Keep)));
+}
+
 /// spec RULES.30: The strictest decision wins: one part that a rule forbids or asks about decides
 /// for the whole, whatever else is allowed, and also in a script that was not understood.
 #[test]

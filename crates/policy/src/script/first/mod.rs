@@ -161,9 +161,6 @@ impl<'t, 's> Walk<'t, 's> {
                 }
                 "&" => {
                     self.follow(Connective::Beside);
-                    if let Some(last) = self.commands.last_mut() {
-                        last.background = true;
-                    }
                     separated = true;
                 }
                 "comment" => {}
@@ -184,8 +181,9 @@ impl<'t, 's> Walk<'t, 's> {
     }
 
     fn follow(&mut self, connective: Connective) {
-        if !self.commands.is_empty() {
+        if let Some(last) = self.commands.last_mut() {
             self.pending = connective;
+            last.left_running |= connective == Connective::Beside;
         }
     }
 

@@ -37,6 +37,11 @@ impl<'t> Walk<'t, '_> {
                 };
             } else if operator.is_empty() && !child.is_named() {
                 operator = self.text(child);
+                // In `1&>file` the digit is a word to bash, and a descriptor to zsh.
+                let before = start.checked_sub(1).and_then(|at| self.source.as_bytes().get(at));
+                if operator.starts_with('&') && before.is_some_and(u8::is_ascii_digit) {
+                    self.note("it names a descriptor in an unusual way");
+                }
                 if is_apart && descriptor.is_some() {
                     self.note("it names a descriptor in an unusual way");
                 }
