@@ -100,6 +100,8 @@ pub(crate) fn keep_to_reading(env: &mut BTreeMap<OsString, OsString>) {
         ("gpg.program", "false"),
         ("gpg.ssh.program", "false"),
         ("gpg.x509.program", "false"),
+        // Others make merges again to show them, and write what they make.
+        ("log.diffMerges", "separate"),
         // A submodule is another repository, with a configuration of its own.
         ("diff.ignoreSubmodules", "all"),
     ];
@@ -219,7 +221,7 @@ mod tests {
         let get = |name: &str| env.get(OsStr::new(name)).and_then(|value| value.to_str());
         assert_eq!(get("GIT_CONFIG_KEY_0"), Some("user.name"));
         assert_eq!(get("GIT_CONFIG_KEY_1"), Some("core.fsmonitor"));
-        assert_eq!(get("GIT_CONFIG_COUNT"), Some("11"));
+        assert_eq!(get("GIT_CONFIG_COUNT"), Some("12"));
         assert_eq!(get("GIT_OPTIONAL_LOCKS"), Some("0"));
         assert_eq!(get("GIT_EXTERNAL_DIFF"), None);
     }
