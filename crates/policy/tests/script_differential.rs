@@ -14,8 +14,8 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{LazyLock, OnceLock};
 
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -437,13 +437,42 @@ struct Run {
     home: PathBuf,
 }
 
+/// `timeout`, in our own cage where the program has been built: it lies above the tests.
+fn confined_to(place: &Path) -> Command {
+    const TIMEOUT: &str = "/usr/bin/timeout";
+    static SANDGATE: LazyLock<Option<PathBuf>> = LazyLock::new(|| {
+        let test = std::env::current_exe().ok()?;
+        let built = test.parent()?.parent()?.join("sandgate");
+        let found = cfg!(target_os = "linux") && built.is_file();
+        if !found {
+            println!(
+                "SKIPPED: the cage around the scripts, because there is no {}",
+                built.display()
+            );
+        }
+        found.then_some(built)
+    });
+    let Some(sandgate) = &*SANDGATE else { return Command::new(TIMEOUT) };
+    let policy = serde_json::json!({
+        "mode": "workspace-write",
+        "writable_roots": [place],
+        "exclude_slash_tmp": true,
+        "exclude_tmpdir_env_var": true,
+    });
+    let mut command = Command::new(sandgate);
+    std::os::unix::process::CommandExt::arg0(&mut command, "sandgate-linux-sandbox");
+    command.args([&policy.to_string(), "--", TIMEOUT]);
+    command
+}
+
 fn run(shell: &Shell, script: &str) -> Run {
     let place = tempfile::tempdir().expect("a place to run in");
     let work = place.path().join("work");
     fs::create_dir(&work).expect("a directory to run in");
     let trace = place.path().join("trace");
-    // The cage of this run: no program but tracers, no file but its own, and ten seconds.
-    let status = Command::new("/usr/bin/timeout")
+    // No program but tracers, ten seconds, and the cage, so that a script which was misread can at
+    // worst write here.
+    let status = confined_to(place.path())
         .args(["-s", "KILL", "10", shell.path])
         .args(shell.arguments)
         .arg(script)
