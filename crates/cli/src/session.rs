@@ -31,7 +31,8 @@ pub(crate) struct CliSession {
     #[arg(long)]
     network: bool,
 
-    /// Answer questions without asking: approve, deny, or a file with an answer a line
+    /// Answer questions without asking: approve, deny, or a file with an answer a line (approve, session,
+    /// grant, grant-session, rule, deny, abort); with call also stdin
     #[arg(long, value_name = "ANSWER")]
     decide: Option<String>,
 }

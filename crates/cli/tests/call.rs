@@ -161,6 +161,24 @@ fn a_program_grants_only_what_was_blocked() {
     assert_eq!(fs::read_to_string(&other).unwrap(), "");
 }
 
+/// spec CALL.11: With `--decide stdin` calls wait for their turn, and when the input ends the rest is
+/// still made, with nobody to ask.
+#[test]
+fn calls_that_came_early_are_made_and_the_end_of_input_ends_questions() {
+    let world = World::new();
+    let lines = [
+        shell("a", &["sleep", "0.1"]),
+        shell("b", &["echo", "second"]),
+        shell("c", &["touch", "/var/tmp/never-made-by-a-test"]),
+    ];
+    let options = ["--decide", "stdin"];
+    let outcome = serve(&world, &options, &lines);
+    let ids: Vec<Value> = outcome.events().iter().map(|event| event["call_id"].clone()).collect();
+    assert_eq!(ids, ["a", "b", "c"], "{}", outcome.stdout());
+    assert_eq!(output(&outcome, 1), "second\n");
+    assert_eq!(outcome.code, Some(77), "{}", outcome.stderr);
+}
+
 /// spec CALL.8: All calls of one run share a session: what was approved for the session is not asked
 /// about again.
 #[test]
@@ -180,9 +198,11 @@ fn an_approval_for_the_session_holds_for_the_next_call() {
 #[test]
 fn what_was_called_is_recorded() {
     let world = World::new();
-    serve(&world, &[], &[shell("s", &["echo", "recorded"])]);
+    let secret = call("read_file", "r", &json!({"path": "/etc/shadow"}));
+    serve(&world, &[], &[shell("s", &["echo", "recorded"]), secret]);
     let shown = world.sandgate(&["audit", "show"]);
     assert!(shown.stdout().contains("echo recorded"), "{}", shown.stdout());
+    assert!(shown.stdout().contains("/etc/shadow"), "{}", shown.stdout());
     assert_eq!(world.sandgate(&["audit", "verify"]).code, Some(0));
 }
 
@@ -190,7 +210,7 @@ fn what_was_called_is_recorded() {
 #[test]
 fn the_tools_are_listed_with_their_schemas() {
     let world = World::new();
-    let outcome = world.sandgate(&["call", "--tools", "-"]);
+    let outcome = world.sandgate(&["call", "--tools"]);
     let tools: Value = serde_json::from_str(outcome.stdout()).unwrap();
     insta::assert_json_snapshot!(tools);
 }

@@ -218,3 +218,20 @@ fn a_projects_rule_does_not_leave_the_sandbox() {
     let rules = Rules::parse_of_project(&kept, ".codex/rules/x.toml").unwrap();
     assert_eq!(rules[0].origin.author, Author::Project);
 }
+
+#[test]
+fn a_rule_that_allows_names_its_program() {
+    for (prefix, decision, fine) in [
+        (r#"["*"]"#, "allow", false),
+        (r#"["*", "--version"]"#, "allow", false),
+        (r#"["*"]"#, "prompt", true),
+        (r#"["git", "*"]"#, "allow", true),
+    ] {
+        let text = format!("[[rule]]\nprefix = {prefix}\ndecision = \"{decision}\"\n");
+        let parsed = Rules::parse(&text, "rules.toml");
+        assert_eq!(parsed.is_ok(), fine, "{text}");
+        if let Err(error) = parsed {
+            assert!(error.to_string().contains("must name the program"), "{error}");
+        }
+    }
+}

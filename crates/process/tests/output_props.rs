@@ -406,7 +406,7 @@ proptest! {
     #[test]
     fn the_models_numbers_are_exact(
         limit in prop_oneof![600..9_000_usize, Just(1 << 20)],
-        tokens in 128..700_usize,
+        tokens in ModelFormat::MIN_TOKENS..700,
         text in plain_text(120),
     ) {
         let raw = kept(limit, text.as_bytes());

@@ -9,8 +9,9 @@ use crate::session::CliSession;
 use crate::{exit, notes};
 use clap::error::ErrorKind;
 use lines::Lines;
-use sandgate_protocol::Event;
+use sandgate_protocol::{AnsweredBy, Event, ToolCall, visible_line};
 use sandgate_runtime::{Approver, Delivery, Requester, Runtime, Session, Turn};
+use std::collections::VecDeque;
 use std::io::{self, Write as _};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -26,6 +27,10 @@ Each call is answered by one line when it ends:
 
 With --decide stdin a question is written as a line too, and answered by one:
   {\"type\":\"approval_response\",\"approval_id\":\"approval_1\",\"decision\":\"approved\"}
+The decision is approved, approved_for_session, approved_with_rule (if a rule is proposed),
+approved_with_grant with a scope of call or session (if a grant is offered), denied with a feedback
+if you like, or abort. After the sandbox blocked something, approved means without the sandbox, and
+every yes means that the whole command runs again.
 
 Exit codes: 0 when every line was a call; 1 when one was not; 77 when a decision was needed and
 nobody could give it; 125 if sandgate itself failed; 2 if this command line makes no sense.";
@@ -35,8 +40,8 @@ nobody could give it; 125 if sandgate itself failed; 2 if this command line make
 #[command(after_help = HELP)]
 pub(crate) struct CliCall {
     /// The file with the calls, or - for standard input
-    #[arg(value_name = "FILE")]
-    file: PathBuf,
+    #[arg(value_name = "FILE", required_unless_present = "tools")]
+    file: Option<PathBuf>,
 
     #[command(flatten)]
     session: CliSession,
@@ -76,17 +81,20 @@ pub(crate) fn call(arguments: &CallArguments) -> ExitCode {
 /// Makes the two runtimes, ours first: it forks, and that must come before threads.
 fn start(cli: &CliCall) -> io::Result<u8> {
     let runtime = Arc::new(Runtime::start().map_err(io::Error::other)?);
-    let lines = Lines::open(&cli.file)?;
+    let lines = match &cli.file {
+        Some(file) => Some(Lines::open(file)?),
+        None => None,
+    };
     let asynchronous = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     asynchronous.block_on(serve(runtime, cli, lines))
 }
 
-async fn serve(runtime: Arc<Runtime>, cli: &CliCall, lines: Lines) -> io::Result<u8> {
+async fn serve(runtime: Arc<Runtime>, cli: &CliCall, lines: Option<Lines>) -> io::Result<u8> {
     let mut config = cli.session.config();
     config.front_end = "call".to_owned();
     let session = Session::start(runtime, config).map_err(io::Error::other)?;
     let requester = session.requester();
-    if cli.tools {
+    let Some(lines) = lines.filter(|_| !cli.tools) else {
         let specs = requester.tools();
         let specs: Vec<_> = specs
             .iter()
@@ -101,20 +109,29 @@ async fn serve(runtime: Arc<Runtime>, cli: &CliCall, lines: Lines) -> io::Result
             .collect();
         print(&wire::as_line(&specs))?;
         return Ok(0);
-    }
-    let by_lines = cli.session.decide() == Decide::FromFile("stdin".into());
+    };
+    let decide = cli.session.decide();
+    let by_lines = decide == Decide::FromFile("stdin".into());
     let decider = match by_lines {
         true => None,
-        false => Some(Decider::new(&cli.session.decide())?),
+        false => Some(Decider::new(&decide)?),
     };
     let can_answer = decider.as_ref().is_none_or(Decider::can_answer);
-    let approver = can_answer.then(|| session.approver("call"));
+    // Who answered is recorded: a person at the terminal, the program that calls, or neither.
+    let answering = match (&decide, by_lines) {
+        (Decide::AtTerminal, _) => "terminal",
+        (_, true) => "call",
+        (_, false) => "prepared answers",
+    };
+    let approver = can_answer.then(|| session.approver(answering));
     let mut serving = Serving {
         turn: requester.begin_turn(),
         requester,
         decider,
         approver,
         show_events: cli.events,
+        waiting: VecDeque::new(),
+        over: false,
         wrong_lines: false,
         refused: false,
     };
@@ -129,6 +146,10 @@ struct Serving {
     decider: Option<Decider>,
     approver: Option<Approver>,
     show_events: bool,
+    /// Calls that came while another was being made.
+    waiting: VecDeque<Vec<ToolCall>>,
+    /// There are no more lines.
+    over: bool,
     wrong_lines: bool,
     /// A decision was needed and nobody could give it.
     refused: bool,
@@ -137,18 +158,7 @@ struct Serving {
 impl Serving {
     async fn serve(&mut self, session: &Session, mut lines: Lines) -> io::Result<u8> {
         let mut events = session.events(Delivery::Complete).await;
-        while let Some((number, line)) = lines.next().await? {
-            let calls = match wire::read(&line) {
-                Ok(Line::Calls(calls)) => calls,
-                Ok(Line::Answer(id, decision)) => {
-                    self.answer(number, &id, decision)?;
-                    continue;
-                }
-                Err(message) => {
-                    self.wrong(number, &message)?;
-                    continue;
-                }
-            };
+        while let Some(calls) = self.next_calls(&mut lines).await? {
             let requester = self.requester.clone();
             let turn = std::mem::replace(&mut self.turn, requester.begin_turn());
             let (results, mut ended) = tokio::sync::mpsc::unbounded_channel();
@@ -162,11 +172,9 @@ impl Serving {
                     biased;
                     event = events.next() => if let Some(event) = event { self.hear(&event).await? },
                     Some(result) = ended.recv() => self.ended(&result)?,
-                    line = lines.next(), if self.decider.is_none() => match line? {
-                        Some((number, line)) => self.meanwhile(number, &line)?,
-                        // Nobody can answer any more.
-                        None => self.approver = None,
-                    },
+                    line = lines.next(), if self.decider.is_none() && !self.over => {
+                        self.take(line?)?;
+                    }
                     () = &mut calling => break,
                 }
             }
@@ -193,6 +201,14 @@ impl Serving {
         if self.show_events {
             io::stderr().write_all(&wire::as_line(event))?;
         }
+        if let Event::ApprovalResponse(response) = &event.event
+            && response.answered_by == AnsweredBy::Nobody
+        {
+            self.refused = true;
+            let what = format!("nobody could decide about the call {}", response.call_id);
+            let advice = "Answer with --decide approve, deny, a file, or stdin.";
+            let _ = io::stderr().write_all(&notes::error(&visible_line(&what), Some(advice)));
+        }
         match &mut self.decider {
             Some(decider) => decider.hear(&event.event, self.approver.as_ref()).await,
             None => {
@@ -209,20 +225,41 @@ impl Serving {
 
     fn ended(&mut self, result: &sandgate_runtime::ToolResult) -> io::Result<()> {
         if let Some(error @ sandgate_protocol::CodexErr::NobodyToAsk { .. }) = &result.error {
-            self.refused = true;
-            let advice = "Answer with --decide approve, deny, a file, or stdin.";
-            let _ = io::stderr().write_all(&notes::error(&error.to_string(), Some(advice)));
+            let _ = io::stderr().write_all(&notes::error(&visible_line(&error.to_string()), None));
         }
         print(&wire::write(result))
     }
 
-    /// A line that came while a call was being made: only an answer makes sense then.
-    fn meanwhile(&mut self, number: u64, line: &str) -> io::Result<()> {
-        match wire::read(line) {
-            Ok(Line::Answer(id, decision)) => self.answer(number, &id, decision),
-            Ok(Line::Calls(_)) => {
-                self.wrong(number, "a call is being made; send the next when its result is there")
+    /// The next calls to make; none when there are no more.
+    async fn next_calls(&mut self, lines: &mut Lines) -> io::Result<Option<Vec<ToolCall>>> {
+        loop {
+            if let Some(calls) = self.waiting.pop_front() {
+                return Ok(Some(calls));
             }
+            if self.over {
+                return Ok(None);
+            }
+            let line = lines.next().await?;
+            self.take(line)?;
+        }
+    }
+
+    /// Takes a line: calls wait for their turn, answers count at once.
+    fn take(&mut self, line: Option<(u64, String)>) -> io::Result<()> {
+        let Some((number, line)) = line else {
+            self.over = true;
+            if self.decider.is_none() {
+                // Nobody can answer any more.
+                self.approver = None;
+            }
+            return Ok(());
+        };
+        match wire::read(&line) {
+            Ok(Line::Calls(calls)) => {
+                self.waiting.push_back(calls);
+                Ok(())
+            }
+            Ok(Line::Answer(id, decision)) => self.answer(number, &id, decision),
             Err(message) => self.wrong(number, &message),
         }
     }

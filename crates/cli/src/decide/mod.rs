@@ -6,7 +6,7 @@ mod words;
 pub(crate) use words::Prepared;
 
 use sandgate_protocol::{ApprovalId, Event, ReviewDecision};
-use sandgate_runtime::Approver;
+use sandgate_runtime::{AnswerError, Approver};
 use std::path::PathBuf;
 
 /// What `--decide` says.
@@ -93,16 +93,19 @@ impl Decider {
         };
         let Some(approver) = approver else { return };
         match decision {
-            Some(decision) => answer(approver, id, decision),
-            None => {
-                self.unanswered.push(question.summary());
-                answer(approver, id, ReviewDecision::DENIED);
+            Some(decision) => {
+                // Otherwise somebody else may have answered, or the question may be over.
+                if let Err(AnswerError::NotOffered { .. }) = approver.answer(id, decision) {
+                    self.refuse(approver, id, &question);
+                }
             }
+            None => self.refuse(approver, id, &question),
         }
     }
-}
 
-/// Somebody else may have answered, or the question may be over; then there is nothing to do.
-fn answer(approver: &Approver, id: &ApprovalId, decision: ReviewDecision) {
-    let _ = approver.answer(id, decision);
+    /// No, because there is no answer to this.
+    fn refuse(&mut self, approver: &Approver, id: &ApprovalId, question: &prompt::Question<'_>) {
+        self.unanswered.push(question.summary());
+        let _ = approver.answer(id, ReviewDecision::DENIED);
+    }
 }

@@ -86,8 +86,8 @@ pub fn approval_matrix() -> String {
         // Writing to a string does not fail.
         let _ = writeln!(page, "| {cell} | {meaning} |");
     }
-    page += "\nAfter the sandbox has blocked something, a person is asked whether the command may have \
-             what it\nlacked: under untrusted, on-failure and on-request, and never under never.\n\n\
+    page += "\nWhen a command failed because the sandbox blocked something, a person is asked whether it may \
+             have what\nit lacked: under untrusted, on-failure and on-request, and never under never.\n\n\
              ## Without a rule\n";
     for (approval, meaning) in APPROVALS {
         let _ = writeln!(page, "\n### {}\n\n{meaning}\n", word(approval));

@@ -68,6 +68,9 @@ pub enum Problem {
     /// A prefix without words.
     #[error("an empty prefix would match every command")]
     EmptyPrefix,
+    /// What is allowed names no program.
+    #[error("a rule that allows must name the program, and `*` is any")]
+    AnyProgramAllowed,
     /// A prefix with too many words.
     #[error("a prefix has at most {MAX_PREFIX_WORDS} words")]
     LongPrefix,
@@ -145,7 +148,7 @@ impl Problem {
                 r#"write a list of scripts or of lists of words, like ["git pull", ["git", "pull"]]"#
             }
             Self::WrongKind { .. } => "write it as text in quotes",
-            Self::EmptyPrefix | Self::EmptyProgram => {
+            Self::EmptyPrefix | Self::EmptyProgram | Self::AnyProgramAllowed => {
                 "name at least the program that the rule is about"
             }
             Self::LongPrefix => "shorten it: the words after a prefix can be anything",

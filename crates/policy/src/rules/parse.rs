@@ -87,6 +87,9 @@ impl Source<'_> {
                     Err(self.error(place, Problem::UnknownDecision { found }))
                 }
             })?;
+        if decision == Decision::Allow && pattern.first() == Some(&PatternWord::Any) {
+            return Err(self.error(key_span(table, "prefix"), Problem::AnyProgramAllowed));
+        }
         let justification = self.string(table, "justification")?.map(|(text, _)| text.to_owned());
         let rule = Rule {
             pattern,

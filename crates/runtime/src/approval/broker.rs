@@ -24,11 +24,25 @@ pub(crate) struct Broker {
 
 #[derive(Debug, Default)]
 struct State {
-    open: HashMap<ApprovalId, oneshot::Sender<(ReviewDecision, String)>>,
+    open: HashMap<ApprovalId, Waiting>,
     /// Who answered a question first.
     answered: HashMap<ApprovalId, String>,
     approvers: usize,
     last: u64,
+}
+
+/// A question that waits for its answer.
+#[derive(Debug)]
+struct Waiting {
+    answer: oneshot::Sender<(ReviewDecision, String)>,
+    offers: Offers,
+}
+
+/// What else than yes and no can be answered.
+#[derive(Debug, Clone, Copy)]
+struct Offers {
+    rule: bool,
+    grant: bool,
 }
 
 /// What a person is asked.
@@ -72,6 +86,12 @@ pub enum AnswerError {
         /// What was named.
         id: ApprovalId,
     },
+    /// The question does not offer this.
+    #[error("{decision} is not among the answers that this question offers")]
+    NotOffered {
+        /// What was answered.
+        decision: &'static str,
+    },
     /// The session has ended.
     #[error("the session has ended")]
     SessionEnded,
@@ -103,7 +123,7 @@ impl Broker {
         cancelled: &CancellationToken,
     ) -> Answer {
         let (id, call_id) = question.names();
-        let Some(answer) = self.open(&id) else {
+        let Some(answer) = self.open(&id, question.offers()) else {
             return self.close(id, call_id, no(AnsweredBy::Nobody), events).await;
         };
         // Should the asker be dropped while it waits, its question goes with it.
@@ -130,13 +150,17 @@ impl Broker {
         self.close(id.clone(), call_id, answer, events).await
     }
 
-    fn open(&self, id: &ApprovalId) -> Option<oneshot::Receiver<(ReviewDecision, String)>> {
+    fn open(
+        &self,
+        id: &ApprovalId,
+        offers: Offers,
+    ) -> Option<oneshot::Receiver<(ReviewDecision, String)>> {
         let mut state = self.state();
         if state.approvers == 0 {
             return None;
         }
-        let (sender, receiver) = oneshot::channel();
-        state.open.insert(id.clone(), sender);
+        let (answer, receiver) = oneshot::channel();
+        state.open.insert(id.clone(), Waiting { answer, offers });
         Some(receiver)
     }
 
@@ -182,6 +206,16 @@ impl Question {
         }
     }
 
+    fn offers(&self) -> Offers {
+        match self {
+            Self::Exec(request) => Offers {
+                rule: request.proposed_rule.is_some(),
+                grant: request.grant_offer.is_some(),
+            },
+            Self::Patch(_) => Offers { rule: false, grant: false },
+        }
+    }
+
     fn into_event(self) -> Event {
         match self {
             Self::Exec(request) => Event::ExecApprovalRequest(request),
@@ -202,8 +236,17 @@ impl Approver {
             Some(by) => AnswerError::AlreadyAnswered { by: by.clone() },
             None => AnswerError::NoSuchQuestion { id: id.clone() },
         };
+        let Some(waiting) = state.open.get(id) else { return Err(too_late(&state)) };
+        let offered = match decision {
+            ReviewDecision::ApprovedWithRule => waiting.offers.rule,
+            ReviewDecision::ApprovedWithGrant { .. } => waiting.offers.grant,
+            _ => true,
+        };
+        if !offered {
+            return Err(AnswerError::NotOffered { decision: decision.name() });
+        }
         let Some(waiting) = state.open.remove(id) else { return Err(too_late(&state)) };
-        if waiting.send((decision, self.front_end.clone())).is_err() {
+        if waiting.answer.send((decision, self.front_end.clone())).is_err() {
             return Err(too_late(&state));
         }
         if state.answered.len() >= REMEMBERED {
@@ -264,6 +307,24 @@ mod tests {
         assert_eq!(answer.by, AnsweredBy::Person("terminal".to_owned()));
         let answered = events.next().await.unwrap();
         assert!(matches!(answered.event, Event::ApprovalResponse(_)));
+    }
+
+    #[tokio::test]
+    async fn what_was_not_offered_is_no_answer() {
+        let broker = Broker::new(None);
+        let approver = broker.approver("terminal");
+        let (id, question) = question(&broker);
+        let (log, never) = (EventLog::default(), CancellationToken::new());
+        let person = async {
+            while broker.state().open.is_empty() {
+                tokio::task::yield_now().await;
+            }
+            let wrong = approver.answer(&id, ReviewDecision::ApprovedWithRule).unwrap_err();
+            assert_eq!(wrong, AnswerError::NotOffered { decision: "approved_with_rule" });
+            approver.answer(&id, ReviewDecision::DENIED).unwrap();
+        };
+        let (answer, ()) = tokio::join!(broker.ask(question, &log, &never), person);
+        assert_eq!(answer.decision, ReviewDecision::DENIED);
     }
 
     #[tokio::test]

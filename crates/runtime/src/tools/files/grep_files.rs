@@ -1,7 +1,7 @@
 //! `grep_files`: the lines that match a pattern, in the files that git does not ignore.
 
 use super::{
-    MOST_SAID, arguments, failed, is_listed, off_the_loop, refuse_secrets, resolve, shown,
+    MOST_SAID, arguments, failed, is_listed, look_at, off_the_loop, refuse_secrets, resolve, shown,
 };
 use crate::tools::{ToolHandler, ToolInvocation, ToolSpec, parse, schema};
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
@@ -49,7 +49,7 @@ impl ToolHandler for GrepFilesHandler {
                 parse(invocation.tool_name, arguments(&invocation)?)?;
             let path = resolve(params.path.as_deref().unwrap_or("."), &invocation)?;
             let home = invocation.services.config.home();
-            refuse_secrets(&path, home.clone())?;
+            look_at(&path, &params.pattern, &invocation)?;
             let search = Search {
                 matcher: matcher(&params.pattern)?,
                 root: path,

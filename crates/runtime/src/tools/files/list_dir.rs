@@ -1,6 +1,6 @@
 //! `list_dir`: what is in a directory, down to a depth, without what git ignores.
 
-use super::{MOST_SAID, arguments, failed, is_listed, off_the_loop, resolve, shown};
+use super::{MOST_SAID, arguments, failed, is_listed, look_at, off_the_loop, resolve, shown};
 use crate::tools::{ToolHandler, ToolInvocation, ToolSpec, parse, schema};
 use ignore::WalkBuilder;
 use sandgate_protocol::{CodexErr, ListDirToolCallParams, ToolOutput};
@@ -45,6 +45,7 @@ impl ToolHandler for ListDirHandler {
             let params: ListDirToolCallParams =
                 parse(invocation.tool_name, arguments(&invocation)?)?;
             let path = resolve(params.path.as_deref().unwrap_or("."), &invocation)?;
+            look_at(&path, "", &invocation)?;
             let depth = params.depth.unwrap_or(DEFAULT_DEPTH).clamp(1, DEEPEST);
             let offset = params.offset.unwrap_or(1).max(1);
             let wanted = params.limit.unwrap_or(DEFAULT_ENTRIES);

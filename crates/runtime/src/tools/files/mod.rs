@@ -13,9 +13,10 @@ pub(crate) use list_dir::ListDirHandler;
 pub(crate) use read_file::ReadFileHandler;
 
 use super::ToolInvocation;
+use crate::audit::{CallAsked, DecidedBy, Decision, DecisionKind, Record};
 use sandgate_policy::danger;
 use sandgate_policy::{Surroundings, script};
-use sandgate_protocol::{CodexErr, ToolPayload};
+use sandgate_protocol::{CodexErr, SandboxPermissions, ToolPayload};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -38,6 +39,33 @@ fn resolve(named: &str, invocation: &ToolInvocation<'_>) -> Result<PathBuf, Code
     }
     let path = invocation.turn.cwd.join(named);
     dunce::canonicalize(&path).map_err(|error| failed(format!("{}: {error}", path.display())))
+}
+
+/// Records what is looked at, and refuses what holds secrets.
+fn look_at(path: &Path, what: &str, invocation: &ToolInvocation<'_>) -> Result<(), CodexErr> {
+    let ctx = invocation.ctx();
+    let call_id = || invocation.call_id.clone();
+    let config = &invocation.services.config;
+    let path_text = path.to_string_lossy().into_owned();
+    let argv = [what.to_owned(), path_text].into_iter().filter(|word| !word.is_empty()).collect();
+    ctx.record(&Record::CallAsked(CallAsked {
+        call_id: call_id(),
+        front_end: config.front_end.clone(),
+        tool: invocation.tool_name.to_owned(),
+        argv,
+        cwd: invocation.turn.cwd.to_string_lossy().into_owned(),
+        sandbox_permissions: SandboxPermissions::UseDefault,
+        justification: None,
+    }))?;
+    let refused = refuse_secrets(path, config.home());
+    let decision = match refused {
+        Ok(()) => DecisionKind::Allowed,
+        Err(_) => DecisionKind::Forbidden,
+    };
+    let by = DecidedBy::Policy;
+    let decided = Decision { call_id: call_id(), decision, by, attempt: 1, feedback: None };
+    ctx.record(&Record::Decided(decided))?;
+    refused
 }
 
 /// Refuses what holds secrets.

@@ -1,6 +1,6 @@
 //! `read_file`: some lines of one file, each with its number.
 
-use super::{MOST_SAID, arguments, failed, off_the_loop, refuse_secrets, resolve, shown};
+use super::{MOST_SAID, arguments, failed, look_at, off_the_loop, resolve, shown};
 use crate::tools::{ToolHandler, ToolInvocation, ToolSpec, parse, schema};
 use sandgate_protocol::{CodexErr, ReadFileToolCallParams, ToolOutput};
 use std::fmt::Write as _;
@@ -43,7 +43,7 @@ impl ToolHandler for ReadFileHandler {
             let params: ReadFileToolCallParams =
                 parse(invocation.tool_name, arguments(&invocation)?)?;
             let path = resolve(&params.path, &invocation)?;
-            refuse_secrets(&path, invocation.services.config.home())?;
+            look_at(&path, "", &invocation)?;
             let (offset, limit) = (params.offset.unwrap_or(1), params.limit);
             if offset == 0 {
                 return Err(failed("lines are counted from 1".to_owned()));
