@@ -4,9 +4,9 @@
 //! Everything here says what is *allowed*: programs, their options, how many operands they take.
 //! What no table names is not safe. `docs/design/safe.md` says why.
 //!
-//! The tables are [`text`], [`files`], [`search`], [`system`] and, for git, [`git`]; the small
-//! languages that need a reader of their own are [`find`], [`sed`] and [`builtins`]. What Windows'
-//! shells run is in [`powershell`] and [`cmd`].
+//! The tables are `text`, `files`, `search`, `system` and, for git, `git`; the small
+//! languages that need a reader of their own are `find`, `sed` and `builtins`. What Windows'
+//! shells run is in `powershell` and `cmd`.
 
 mod builtins;
 mod cmd;
