@@ -277,13 +277,13 @@ async fn what_cannot_be_recorded_does_not_run() {
 #[tokio::test]
 async fn an_approved_rule_is_kept_and_spares_the_next_question() {
     let scene = Scene::new(AskForApproval::UnlessTrusted, SandboxPolicy::workspace_write());
-    let arguments = json!({"command": ["cargo", "frobnicate", "a"]});
+    let arguments = json!({"command": ["git", "frobnicate", "a"]});
     let yes = ReviewDecision::ApprovedWithRule;
     let (_, events) = scene.call_answered("shell", arguments, yes).await;
     assert!(names(&events).contains(&"asked"), "{events:?}");
     let rules = fs::read_to_string(scene.home.path().join("rules/default.toml")).unwrap();
     assert!(rules.contains("frobnicate"), "{rules}");
-    let arguments = json!({"command": ["cargo", "frobnicate", "b"]});
+    let arguments = json!({"command": ["git", "frobnicate", "b"]});
     let (_, events) = scene.call_answered("shell", arguments, ReviewDecision::DENIED).await;
     assert!(!names(&events).contains(&"asked"), "{events:?}");
 }

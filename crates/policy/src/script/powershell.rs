@@ -32,7 +32,10 @@ const HIDING: &[&str] = &[
 /// The commands of a script, and why it is not understood, if it is not.
 pub(super) fn read(script: &str) -> (Vec<SimpleCommand>, Option<String>) {
     let searched = super::searched(script);
-    let refusal = guard::refusal(script);
+    // Some characters are quotes or dashes to it that are none to anybody else.
+    let foreign = (!script.is_ascii())
+        .then(|| "it has characters that PowerShell may read as quotes or dashes".to_owned());
+    let refusal = guard::refusal(script).or(foreign);
     thread_local! {
         static PARSER: Bounded = Bounded::new(&tree_sitter_powershell::LANGUAGE.into());
     }

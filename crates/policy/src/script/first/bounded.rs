@@ -3,6 +3,7 @@
 //! Both of its bounds are counts: the same text is always read in the same way, however busy the
 //! machine is.
 
+use std::borrow::Cow;
 use std::cell::RefCell;
 use std::ops::ControlFlow;
 
@@ -36,7 +37,12 @@ impl Bounded {
     }
 
     /// The tree, unless it takes too long to find.
+    ///
+    /// Its places are those of the text, but the parser is shown a letter for each byte that is not
+    /// ASCII: the grammars' own code asks C's `isalpha` and its kin about whole characters, which
+    /// read memory that is not theirs for large ones and so can end the program.
     pub(in crate::script) fn parse(&self, source: &str) -> Option<Tree> {
+        let source = &*in_ascii(source);
         let mut slot = self.0.borrow_mut();
         let parser = slot.as_mut()?;
         let (mut reports, mut in_error, mut pieces) = (0, 0, 0);
@@ -59,5 +65,35 @@ impl Bounded {
         // A parser that was stopped would go on with the old text.
         parser.reset();
         tree.filter(|_| pieces <= MAX_PIECES)
+    }
+}
+
+/// A text of the same length, with a letter for each byte that is not ASCII.
+fn in_ascii(text: &str) -> Cow<'_, str> {
+    if text.is_ascii() {
+        return Cow::Borrowed(text);
+    }
+    let letter = |byte: u8| if byte.is_ascii() { char::from(byte) } else { 'x' };
+    Cow::Owned(text.bytes().map(letter).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_character_is_too_large_for_the_grammars() {
+        let bash = Bounded::new(&tree_sitter_bash::LANGUAGE.into());
+        let powershell = Bounded::new(&tree_sitter_powershell::LANGUAGE.into());
+        for c in ['é', '日', '\u{e016f}', '\u{10ffff}', '\u{a0}', '🦀'] {
+            for before in ["", "{", "${", "$", "<<", "<<E\n", "a=", "[[ ", "\"", "'", "#", "(", "!"]
+            {
+                let text = format!("{before}{c}");
+                for parser in [&bash, &powershell] {
+                    let tree = parser.parse(&text).unwrap();
+                    assert_eq!(tree.root_node().end_byte(), text.len(), "{text:?}");
+                }
+            }
+        }
     }
 }
