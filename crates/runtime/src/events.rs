@@ -65,13 +65,13 @@ impl EventLog {
     }
 
     /// Tells everybody. Comes back when all who want to hear everything have room for it.
-    pub async fn tell(&self, event: Event) {
+    pub async fn tell(&self, event: &Event) {
         let mut line = self.line.lock().await;
         line.last += 1;
         if line.listeners.is_empty() {
             return;
         }
-        let event = Arc::new(SessionEvent { seq: line.last, event });
+        let event = Arc::new(SessionEvent { seq: line.last, event: event.clone() });
         let mut index = 0;
         while let Some(listener) = line.listeners.get(index) {
             if listener.tell(&event).await {
@@ -117,9 +117,9 @@ mod tests {
     async fn everybody_hears_the_same_line_without_gaps() {
         let log = EventLog::default();
         let mut first = log.listen(Delivery::Complete).await;
-        log.tell(warning("one")).await;
+        log.tell(&warning("one")).await;
         let mut second = log.listen(Delivery::Complete).await;
-        log.tell(warning("two")).await;
+        log.tell(&warning("two")).await;
         let heard = [first.next().await, first.next().await, second.next().await];
         let numbers: Vec<u64> = heard.iter().flatten().map(|event| event.seq).collect();
         assert_eq!(numbers, [1, 2, 2]);
@@ -130,12 +130,12 @@ mod tests {
         let log = EventLog::default();
         let mut slow = log.listen(Delivery::Lossy).await;
         for _ in 0..WAITING + 5 {
-            log.tell(delta()).await;
+            log.tell(&delta()).await;
         }
         let log = Arc::new(log);
         let teller = {
             let log = Arc::clone(&log);
-            tokio::spawn(async move { log.tell(warning("important")).await })
+            tokio::spawn(async move { log.tell(&warning("important")).await })
         };
         let mut last = 0;
         let mut told = false;
@@ -154,7 +154,7 @@ mod tests {
         let log = EventLog::default();
         drop(log.listen(Delivery::Complete).await);
         for _ in 0..WAITING * 2 {
-            log.tell(delta()).await;
+            log.tell(&delta()).await;
         }
         assert!(log.line.lock().await.listeners.is_empty());
     }

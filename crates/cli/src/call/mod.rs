@@ -111,17 +111,17 @@ async fn serve(runtime: Arc<Runtime>, cli: &CliCall, lines: Option<Lines>) -> io
         return Ok(0);
     };
     let decide = cli.session.decide();
-    let by_lines = decide == Decide::FromFile("stdin".into());
+    let by_lines = decide == Decide::ByLines;
     let decider = match by_lines {
         true => None,
         false => Some(Decider::new(&decide)?),
     };
     let can_answer = decider.as_ref().is_none_or(Decider::can_answer);
     // Who answered is recorded: a person at the terminal, the program that calls, or neither.
-    let answering = match (&decide, by_lines) {
-        (Decide::AtTerminal, _) => "terminal",
-        (_, true) => "call",
-        (_, false) => "prepared answers",
+    let answering = match &decide {
+        Decide::AtTerminal => "terminal",
+        Decide::ByLines => "call",
+        Decide::Approve | Decide::Deny | Decide::FromFile(_) => "prepared answers",
     };
     let approver = can_answer.then(|| session.approver(answering));
     let mut serving = Serving {

@@ -18,6 +18,8 @@ pub(crate) enum Decide {
     Approve,
     /// Say no to everything.
     Deny,
+    /// Whoever sends the calls sends the answers too.
+    ByLines,
     /// Take the answers from a file, one after the other.
     FromFile(PathBuf),
 }
@@ -29,6 +31,7 @@ impl Decide {
             None => Self::AtTerminal,
             Some("approve") => Self::Approve,
             Some("deny") => Self::Deny,
+            Some("stdin") => Self::ByLines,
             Some(file) => Self::FromFile(PathBuf::from(file)),
         }
     }
@@ -61,6 +64,7 @@ impl Decider {
             Decide::Approve => Answers::Prepared(Prepared::always(ReviewDecision::Approved)),
             Decide::Deny => Answers::Prepared(Prepared::always(ReviewDecision::DENIED)),
             Decide::FromFile(path) => Answers::Prepared(Prepared::read(path)?),
+            Decide::ByLines => Answers::Nobody,
         };
         Ok(Self { answers, unanswered: Vec::new() })
     }

@@ -128,7 +128,7 @@ impl Broker {
         };
         // Should the asker be dropped while it waits, its question goes with it.
         let _open = Open { broker: self, id: &id };
-        events.tell(question.into_event()).await;
+        events.tell(&question.into_event()).await;
         let patience = async {
             match self.patience {
                 Some(limit) => tokio::time::sleep(limit).await,
@@ -173,7 +173,7 @@ impl Broker {
     ) -> Answer {
         let Answer { decision, by: answered_by } = answer.clone();
         let response = ApprovalResponse { approval_id, call_id, decision, answered_by };
-        events.tell(Event::ApprovalResponse(response)).await;
+        events.tell(&Event::ApprovalResponse(response)).await;
         answer
     }
 

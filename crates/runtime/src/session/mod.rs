@@ -58,7 +58,7 @@ impl Session {
     /// What this machine's sandbox can enforce, told to everybody who listens.
     pub async fn tell_status(&self) -> Enforcement {
         let status = self.services.runtime.sandbox.status();
-        self.services.events.tell(Event::SandboxStatus(status.clone())).await;
+        self.services.events.tell(&Event::SandboxStatus(status.clone())).await;
         status
     }
 

@@ -172,7 +172,7 @@ impl Services {
 
     /// Tells everybody of something that stops nothing.
     pub(crate) async fn warn(&self, call_id: Option<CallId>, message: String) {
-        self.events.tell(Event::Warning(Notice { call_id, message })).await;
+        self.events.tell(&Event::Warning(Notice { call_id, message })).await;
     }
 }
 

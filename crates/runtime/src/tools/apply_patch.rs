@@ -244,7 +244,7 @@ impl ToolRuntime<PatchRequest> for PatchTool {
         let auto_approved = attempt.permission().grantor() == Grantor::Policy;
         let changes = request.changes();
         let begin = PatchApplyBegin { call_id: call_id(), auto_approved, changes };
-        services.events.tell(Event::PatchApplyBegin(begin)).await;
+        services.events.tell(&Event::PatchApplyBegin(begin)).await;
 
         let approved = match auto_approved {
             true => Vec::new(),
@@ -268,7 +268,7 @@ impl ToolRuntime<PatchRequest> for PatchTool {
             error: result.as_ref().err().cloned(),
         }))?;
         let end = PatchApplyEnd { call_id: call_id(), success, message };
-        services.events.tell(Event::PatchApplyEnd(end)).await;
+        services.events.tell(&Event::PatchApplyEnd(end)).await;
         result.map_err(CodexErr::ToolExecutionFailed)
     }
 

@@ -321,7 +321,7 @@ struct SessionObserver<'a> {
 
 impl Observer for SessionObserver<'_> {
     async fn event(&mut self, event: &Event) -> io::Result<()> {
-        self.ctx.services.events.tell(event.clone()).await;
+        self.ctx.services.events.tell(event).await;
         Ok(())
     }
 

@@ -64,7 +64,7 @@ async fn make(services: &Services, call: &ToolCall, turn: &Turn) -> ToolResult {
         Ok(output) => ToolResult { call_id: call.call_id.clone(), output, error: None },
         Err(error) => {
             let (call_id, message) = (Some(call.call_id.clone()), error.to_string());
-            services.events.tell(Event::Error(Notice { call_id, message })).await;
+            services.events.tell(&Event::Error(Notice { call_id, message })).await;
             failed(call, error)
         }
     }
