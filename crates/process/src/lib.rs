@@ -13,6 +13,7 @@ mod error;
 mod execute;
 mod handle;
 mod in_terminal;
+mod live;
 mod output;
 mod shell;
 mod spawner;
@@ -25,6 +26,9 @@ pub use error::SpawnError;
 pub use execute::{ExecuteOptions, Executed, execute};
 pub use handle::{Exit, ProcessHandle, SpawnedProcess};
 pub use in_terminal::{RanInTerminal, run_in_terminal};
+pub use live::{
+    Answered, LiveEnd, LiveOptions, LiveStdio, Moment, Patience, Printed, UnifiedExecProcess,
+};
 pub use output::{
     Decoded, HeadTailBuffer, ModelFormat, OutputCapture, RawOutput, RawStream, Spill, SpillPolicy,
     SpillReport, decode, harmless, incomplete_utf8_at_end,

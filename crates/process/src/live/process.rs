@@ -1,0 +1,328 @@
+//! One live process: its output as it comes, its input, and when to answer.
+
+use super::log::Log;
+use super::transcript::{Printed, Transcript};
+use super::waiting::{Verdict, Watcher};
+use crate::broadcast::{Broadcast, OutputReceiver};
+use crate::drive::{Finished, OutputSink};
+use crate::error::SpawnError;
+use crate::handle::{Exit, ProcessHandle, start};
+use crate::output::SpillPolicy;
+use crate::spawner::{Spawner, Stdin, TerminalSize};
+use crate::sys::{Sight, Stdio, pause};
+use bytes::Bytes;
+use regex::bytes::Regex;
+use sandgate_protocol::{Denials, OutputStream, ReturnReason};
+use sandgate_sandbox::ExecEnv;
+use std::io;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+/// A process that lives across calls. Dropping it ends the process and everything that it started.
+pub struct UnifiedExecProcess {
+    handle: ProcessHandle,
+    sight: Sight,
+    shared: Arc<Shared>,
+    began: Instant,
+}
+
+/// How a live process is started.
+#[derive(Debug, Clone, Default)]
+pub struct LiveOptions {
+    /// What it reads from and writes to.
+    pub stdio: LiveStdio,
+    /// Where what does not fit into memory is kept.
+    pub spill: Option<SpillPolicy>,
+}
+
+/// What a live process reads from and writes to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LiveStdio {
+    /// A terminal of its own.
+    Terminal(TerminalSize),
+    /// Pipes, with an input that can be written to.
+    Pipes,
+}
+
+impl Default for LiveStdio {
+    fn default() -> Self {
+        Self::Terminal(TerminalSize::default())
+    }
+}
+
+/// How a live process ended.
+#[derive(Debug, Clone)]
+pub struct LiveEnd {
+    /// How the process itself ended.
+    pub exit: Exit,
+    /// How long it lived.
+    pub duration: Duration,
+    /// What was refused to it.
+    pub denials: Denials,
+    /// Whether what was refused to it is known at all.
+    pub supervised: bool,
+}
+
+/// How long, and for what, an answer waits.
+#[derive(Debug, Clone, Copy)]
+pub struct Patience<'a> {
+    /// The longest.
+    pub limit: Duration,
+    /// What is waited for in what is printed, besides all else.
+    pub pattern: Option<&'a Regex>,
+    /// Ends the waiting, not the process.
+    pub cancel: &'a CancellationToken,
+}
+
+/// The moment before something is done to a process, to tell what came of it.
+pub struct Moment {
+    watcher: Watcher,
+    began: Instant,
+}
+
+/// Why an answer came, and with what.
+#[derive(Debug)]
+pub struct Answered {
+    /// Why it came just then.
+    pub reason: ReturnReason,
+    /// What was printed since the answer before.
+    pub printed: Printed,
+    /// How long it took.
+    pub waited: Duration,
+}
+
+/// What the reading side shares with whoever asks.
+#[derive(Debug)]
+struct Shared {
+    transcript: Mutex<Transcript>,
+    log: Log,
+    /// Changes with everything that is printed, and at the end.
+    changed: watch::Sender<u64>,
+    ended: Mutex<Option<LiveEnd>>,
+}
+
+impl Shared {
+    fn transcript(&self) -> MutexGuard<'_, Transcript> {
+        self.transcript.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn ended(&self) -> MutexGuard<'_, Option<LiveEnd>> {
+        self.ended.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl UnifiedExecProcess {
+    /// Starts a process. Everything that it prints is also given to `also`, which holds it up while it
+    /// takes its time.
+    ///
+    /// # Errors
+    /// When it cannot be started; see [`SpawnError`].
+    pub async fn start(
+        spawner: &Spawner,
+        env: &ExecEnv,
+        options: LiveOptions,
+        also: impl OutputSink + 'static,
+    ) -> Result<Self, SpawnError> {
+        let stdio = match options.stdio {
+            LiveStdio::Terminal(size) => Stdio::Terminal(size),
+            LiveStdio::Pipes => Stdio::Pipes(Stdin::Piped),
+        };
+        let launched = spawner.launch(env, stdio).await?;
+        let pid = launched.job.pid();
+        let sight = Sight::new(pid, launched.terminal.as_ref(), launched.stdin.as_ref());
+        let shared = Arc::new(Shared {
+            transcript: Mutex::new(Transcript::new()),
+            log: Log::new(options.spill),
+            changed: watch::Sender::new(0),
+            ended: Mutex::new(None),
+        });
+        let sink = Recorder { shared: Arc::clone(&shared), also };
+        let end = Arc::clone(&shared);
+        let on_end = move |finished: Finished| {
+            let Finished { exit, duration, denials, held, .. } = finished;
+            let supervised = held.supervised;
+            *end.ended() = Some(LiveEnd { exit, duration, denials, supervised });
+            end.changed.send_modify(|changes| *changes += 1);
+        };
+        let handle = start(launched, Broadcast::new(), sink, |_| {}, on_end);
+        Ok(Self { handle, sight, shared, began: Instant::now() })
+    }
+
+    /// The process id.
+    pub fn pid(&self) -> u32 {
+        self.handle.pid()
+    }
+
+    /// How long it has been there.
+    pub fn age(&self) -> Duration {
+        self.began.elapsed()
+    }
+
+    /// How it ended, once it has and all that it printed has been read.
+    pub fn end(&self) -> Option<LiveEnd> {
+        self.shared.ended().clone()
+    }
+
+    /// Waits for its end.
+    pub async fn ended(&self) -> LiveEnd {
+        let mut changed = self.shared.changed.subscribe();
+        loop {
+            if let Some(end) = self.end() {
+                return end;
+            }
+            // The sender is in `shared`, which this holds.
+            let _ = changed.changed().await;
+        }
+    }
+
+    /// What was refused to it until now.
+    pub fn denials(&self) -> Denials {
+        self.handle.denials()
+    }
+
+    /// A listener who hears what it prints from now on.
+    pub fn output_receiver(&self) -> OutputReceiver {
+        self.handle.output_receiver()
+    }
+
+    /// Ends it and everything that it started.
+    pub fn terminate(&self) {
+        self.handle.terminate();
+    }
+
+    /// Sends a signal to its process group.
+    pub fn signal(&self, signal: i32) {
+        self.handle.signal(signal);
+    }
+
+    /// Changes the size of its terminal.
+    ///
+    /// # Errors
+    /// When it has no terminal, or the system refuses.
+    pub fn resize(&self, size: TerminalSize) -> io::Result<()> {
+        self.handle.resize(size)
+    }
+
+    /// Ends its input.
+    pub async fn close_stdin(&self) {
+        self.handle.close_stdin().await;
+    }
+
+    /// The place of what can still be read of all that it printed.
+    pub fn kept(&self) -> Range<u64> {
+        self.shared.log.kept()
+    }
+
+    /// Reads what it printed, as it was printed. Blocks while it reads the disk.
+    ///
+    /// # Errors
+    /// When the disk fails.
+    pub fn read(&self, range: Range<u64>) -> io::Result<(u64, Vec<u8>)> {
+        self.shared.log.read(range)
+    }
+
+    /// Remembers how things are, before something is done to it.
+    pub fn moment(&self) -> Moment {
+        let began = Instant::now();
+        Moment { watcher: Watcher::before_typing(&self.sight, began), began }
+    }
+
+    /// Remembers nothing: for a process that nothing is done to.
+    pub fn now(&self) -> Moment {
+        let began = Instant::now();
+        Moment { watcher: Watcher::new(began), began }
+    }
+
+    /// Types something, and waits until the process's terminal or pipe has taken it, for at most `limit`.
+    /// Whether it has.
+    pub async fn type_in(&self, input: Bytes, limit: Duration) -> bool {
+        self.handle.write(input, limit).await
+    }
+
+    /// Waits until there is something to answer with.
+    pub async fn answer(&self, moment: Moment, patience: Patience<'_>) -> Answered {
+        let Moment { mut watcher, began } = moment;
+        let reason = self.wait(&mut watcher, began, patience).await;
+        let printed = self.shared.transcript().take();
+        Answered { reason, printed, waited: began.elapsed() }
+    }
+
+    async fn wait(
+        &self,
+        watcher: &mut Watcher,
+        began: Instant,
+        patience: Patience<'_>,
+    ) -> ReturnReason {
+        let deadline = tokio::time::Instant::from_std(began + patience.limit);
+        let mut changed = self.shared.changed.subscribe();
+        let mut next_look = Duration::ZERO;
+        let mut search = Search::default();
+        loop {
+            // First the end: what comes after it is nothing.
+            if self.shared.ended().is_some() {
+                return ReturnReason::Exited;
+            }
+            if let Some(pattern) = patience.pattern
+                && search.finds(pattern, &self.shared.transcript())
+            {
+                return ReturnReason::Pattern;
+            }
+            tokio::select! {
+                biased;
+                () = patience.cancel.cancelled() => return ReturnReason::Cancelled,
+                _ = changed.changed() => next_look = watcher.printed(Instant::now()),
+                () = tokio::time::sleep_until(deadline) => return ReturnReason::YieldElapsed,
+                () = pause(next_look) => {
+                    let printed = self.shared.transcript().printed();
+                    match watcher.look(&self.sight, printed, false, Instant::now()) {
+                        Verdict::Waits(_) => return ReturnReason::WaitingForInput,
+                        Verdict::Quiet => return ReturnReason::Quiet,
+                        Verdict::LookAgain(after) => next_look = after,
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Looks for a pattern in what is new, and in a little of what was there before.
+#[derive(Debug, Default)]
+struct Search {
+    printed: u64,
+}
+
+impl Search {
+    /// A match that is longer than this, and comes in pieces, may not be found.
+    const OVERLAP: u64 = 4096;
+
+    fn finds(&mut self, pattern: &Regex, transcript: &Transcript) -> bool {
+        let (printed, unread) = (transcript.printed(), transcript.unread());
+        if printed == self.printed {
+            return false;
+        }
+        let new = printed - self.printed + Self::OVERLAP;
+        self.printed = printed;
+        let held = unread.contents();
+        let skip = (held.len() as u64).saturating_sub(new);
+        let skip = usize::try_from(skip).unwrap_or_default();
+        pattern.is_match(&held[skip..])
+    }
+}
+
+/// Takes what the process prints.
+struct Recorder<S> {
+    shared: Arc<Shared>,
+    also: S,
+}
+
+impl<S: OutputSink> OutputSink for Recorder<S> {
+    async fn write(&mut self, stream: OutputStream, bytes: &[u8]) -> io::Result<()> {
+        self.shared.transcript().push(bytes);
+        self.shared.changed.send_modify(|changes| *changes += 1);
+        self.shared.log.push(bytes).await;
+        self.also.write(stream, bytes).await
+    }
+}
