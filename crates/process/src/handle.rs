@@ -188,18 +188,18 @@ pub(crate) fn supervise(launched: Launched) -> SpawnedProcess {
         // Nobody may be waiting for it.
         let _ = exit_tx.send(exit.code());
     };
-    let session = start(launched, broadcast, Nobody, on_exit, |_| {});
+    let session = start(launched, broadcast, Nobody, on_exit, |_, _| async {});
     SpawnedProcess { session, output_rx, exit_rx }
 }
 
 /// Watches over a job in the background. All that it prints goes to `sink`, and to whoever listens then.
 /// `on_exit` is called when the process itself has ended, `on_end` when all that it printed was told.
-pub(crate) fn start(
+pub(crate) fn start<S: OutputSink + 'static, E: Future<Output = ()> + Send>(
     launched: Launched,
     broadcast: Broadcast,
-    sink: impl OutputSink + 'static,
+    sink: S,
     on_exit: impl FnOnce(Exit) + Send + 'static,
-    on_end: impl FnOnce(Finished) + Send + 'static,
+    on_end: impl FnOnce(S, Finished) -> E + Send + 'static,
 ) -> ProcessHandle {
     let Launched { job, stdin, stdout, stderr, terminal } = launched;
     let exit = Arc::new(OnceLock::new());
@@ -228,8 +228,9 @@ pub(crate) fn start(
         };
         let stragglers = Stragglers::Kill;
         let finished = drive(job, [stdout, stderr], &mut sink, watch, stragglers, on_exit).await;
-        sink.0.close();
-        on_end(finished);
+        let (broadcast, sink) = sink;
+        broadcast.close();
+        on_end(sink, finished).await;
     });
     session
 }

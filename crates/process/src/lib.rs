@@ -27,7 +27,8 @@ pub use execute::{ExecuteOptions, Executed, execute};
 pub use handle::{Exit, ProcessHandle, SpawnedProcess};
 pub use in_terminal::{RanInTerminal, run_in_terminal};
 pub use live::{
-    Answered, LiveEnd, LiveOptions, LiveStdio, Moment, Patience, Printed, UnifiedExecProcess,
+    Answered, LiveEnd, LiveOptions, LiveState, LiveStdio, Moment, Patience, Printed, SIGNAL_NAMES,
+    UnifiedExecProcess, signal_number,
 };
 pub use output::{
     Decoded, HeadTailBuffer, ModelFormat, OutputCapture, RawOutput, RawStream, Spill, SpillPolicy,

@@ -29,7 +29,8 @@ impl Live {
     async fn start(params: ExecParams, options: LiveOptions) -> Self {
         let spawner = Spawner::start().unwrap();
         let env = granted(params);
-        Self(UnifiedExecProcess::start(&spawner, &env, options, Nowhere).await.unwrap())
+        let on_end = |_, _| async {};
+        Self(UnifiedExecProcess::start(&spawner, &env, options, Nowhere, on_end).await.unwrap())
     }
 
     async fn answer(&self, input: &'static str, limit: Duration) -> Answered {
@@ -98,7 +99,7 @@ async fn the_end_is_answered_at_once_with_everything_that_was_printed() {
     let live = Live::start(program(&["/bin/echo", "done"]), LiveOptions::default()).await;
     let answered = live.answer("", LONG).await;
     assert_eq!((answered.reason, text(&answered).as_str()), (ReturnReason::Exited, "done\r\n"));
-    assert_eq!(live.0.end().unwrap().exit.code(), 0);
+    assert_eq!(live.0.end().unwrap().output.exit_code, 0);
 }
 
 #[tokio::test]

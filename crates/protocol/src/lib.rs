@@ -39,5 +39,7 @@ pub use tool::{ShellToolCallParams, ToolCall, ToolOutput, ToolPayload};
 pub use unified_exec::WriteStdinToolCallParams;
 pub use unified_exec::{CommandText, ExecCommandToolCallParams, KillProcessToolCallParams};
 pub use unified_exec::{ListProcessesToolCallParams, ReadOutputToolCallParams, ReturnReason};
-pub use unified_exec::{ScreenReply, TerminalSizeParams, UnifiedExecReply};
+pub use unified_exec::{
+    ProcessInfo, ProcessState, ProcessWoke, ScreenReply, TerminalSizeParams, UnifiedExecReply,
+};
 pub use visible::{is_invisible, visible, visible_line};

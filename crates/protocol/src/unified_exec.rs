@@ -1,6 +1,6 @@
 //! Processes that live across calls: what they are asked, and what they answer.
 
-use crate::SandboxPermissions;
+use crate::{CallId, SandboxPermissions};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -208,6 +208,56 @@ pub struct UnifiedExecReply {
     /// What its sandbox refused to it since the last answer.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub blocked: Vec<String>,
+}
+
+/// A live process, as a list shows it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProcessInfo {
+    /// Its id.
+    pub process_id: String,
+    /// Its command.
+    pub command: Vec<String>,
+    /// Where it was started.
+    pub cwd: String,
+    /// Its number in the system.
+    pub pid: u32,
+    /// What it does.
+    pub state: ProcessState,
+    /// Its exit code, once it has ended.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub exit_code: Option<i32>,
+    /// How long ago it was started.
+    pub age_seconds: u64,
+    /// How much it has printed.
+    pub printed_bytes: u64,
+    /// The last line that it printed.
+    pub last_line: String,
+}
+
+/// What a live process does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ProcessState {
+    /// It works.
+    Running,
+    /// It waits for input.
+    WaitingForInput,
+    /// It has ended.
+    Exited,
+}
+
+/// Something happened to a live process while nobody waited for it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProcessWoke {
+    /// The call that started it.
+    pub call_id: CallId,
+    /// Its id.
+    pub process_id: String,
+    /// What: it has ended, or printed what was waited for.
+    pub reason: ReturnReason,
+    /// Its exit code, if it has ended.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub exit_code: Option<i32>,
 }
 
 /// A screen as it looks.

@@ -84,6 +84,23 @@ impl ShellEnvironmentPolicy {
     }
 }
 
+/// What every process that lives across calls is given: nobody pages, colours or draws for a person.
+pub(crate) fn for_sessions(env: &mut BTreeMap<OsString, OsString>) {
+    const SETTINGS: &[(&str, &str)] = &[
+        ("NO_COLOR", "1"),
+        ("TERM", "dumb"),
+        ("LANG", "C.UTF-8"),
+        ("LC_CTYPE", "C.UTF-8"),
+        ("LC_ALL", "C.UTF-8"),
+        ("COLORTERM", ""),
+        ("PAGER", "cat"),
+        ("GIT_PAGER", "cat"),
+        ("GH_PAGER", "cat"),
+        ("CODEX_CI", "1"),
+    ];
+    env.extend(SETTINGS.iter().map(|(name, value)| ((*name).into(), (*value).into())));
+}
+
 /// What keeps commands that only read from running a program that a repository names.
 ///
 /// Set on every command that counts as safe: it does so only with this. A repository's configuration

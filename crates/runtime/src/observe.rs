@@ -63,3 +63,22 @@ impl Observer for () {
         WantedEvents::Beginning
     }
 }
+
+/// Whoever watches may be lent.
+impl<O: Observer> Observer for &mut O {
+    fn wants(&self) -> WantedEvents {
+        O::wants(self)
+    }
+
+    fn event(&mut self, event: &Event) -> impl Future<Output = io::Result<()>> + Send {
+        O::event(self, event)
+    }
+
+    fn output(
+        &mut self,
+        stream: OutputStream,
+        bytes: &[u8],
+    ) -> impl Future<Output = io::Result<()>> + Send {
+        O::output(self, stream, bytes)
+    }
+}

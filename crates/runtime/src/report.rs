@@ -13,9 +13,9 @@ use std::cmp::Ordering;
 use std::io;
 
 /// The story of one call, told to one observer.
-pub(crate) struct Report<'a, O> {
+pub(crate) struct Report<O> {
     call_id: CallId,
-    observer: &'a mut O,
+    observer: O,
     wanted: WantedEvents,
     stdout: Cutter,
     stderr: Cutter,
@@ -27,8 +27,8 @@ pub(crate) struct Report<'a, O> {
     failure: Option<io::Error>,
 }
 
-impl<'a, O: Observer> Report<'a, O> {
-    pub(crate) fn new(call_id: CallId, observer: &'a mut O, model_format: ModelFormat) -> Self {
+impl<O: Observer> Report<O> {
+    pub(crate) fn new(call_id: CallId, observer: O, model_format: ModelFormat) -> Self {
         Self {
             call_id,
             wanted: observer.wants(),
@@ -39,6 +39,11 @@ impl<'a, O: Observer> Report<'a, O> {
             model_format,
             failure: None,
         }
+    }
+
+    /// Who is told.
+    pub(crate) fn observer(&mut self) -> &mut O {
+        &mut self.observer
     }
 
     /// The command is about to start.
@@ -146,7 +151,7 @@ impl<'a, O: Observer> Report<'a, O> {
     }
 }
 
-impl<O: Observer> OutputSink for Report<'_, O> {
+impl<O: Observer> OutputSink for Report<O> {
     async fn write(&mut self, stream: OutputStream, bytes: &[u8]) -> io::Result<()> {
         let told = self.tell(stream, bytes).await;
         told.map_err(|error| {

@@ -84,6 +84,13 @@ impl Runtime {
         }
     }
 
+    /// The full output of a command by the name that its result gave, if there is one.
+    pub(crate) fn spilled(&self, name: &str) -> Option<std::fs::File> {
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '-';
+        let is_name = name.starts_with("output-") && name.len() < 64 && name.chars().all(is_plain);
+        std::fs::File::open(self.directory.path().join(name)).ok().filter(|_| is_name)
+    }
+
     /// Where output goes that memory does not hold: to the session's directory, which is made when
     /// the first of it comes.
     pub(crate) fn spill(&self, keep: KeepOutput) -> Option<SpillPolicy> {

@@ -4,7 +4,7 @@
 //! slow disk slows the process down and never the runtime. The file is written in a circle, so that of a
 //! server that runs for days the end is kept and not the beginning.
 
-use crate::output::SpillPolicy;
+use crate::output::{RawStream, SpillPolicy};
 use std::fs::File;
 use std::io;
 use std::ops::Range;
@@ -69,11 +69,6 @@ impl Log {
         self.state().since..total
     }
 
-    /// Why the rest could not be kept, if it could not.
-    pub(crate) fn trouble(&self) -> Option<String> {
-        self.state().trouble.clone()
-    }
-
     /// Reads what is kept of a range, with the place of its first byte. Blocks while it reads the disk.
     pub(crate) fn read(&self, range: Range<u64>) -> io::Result<(u64, Vec<u8>)> {
         let (file, past, since, leaving, block) = {
@@ -99,6 +94,24 @@ impl Log {
             at += piece.len() as u64;
         }
         Ok((start, bytes))
+    }
+
+    /// The beginning and the end of all that was printed.
+    pub(crate) async fn ends(&self) -> RawStream {
+        const EACH: u64 = 64 * 1024;
+        let log = self.clone();
+        let read = move || {
+            let kept = log.kept();
+            let middle = (kept.start + EACH).min(kept.end);
+            // What a disk fails to give back is left out, and counted as such.
+            let head = log.read(kept.start..middle).unwrap_or_default().1;
+            let tail = log.read(kept.end.saturating_sub(EACH).max(middle)..kept.end);
+            (head, tail.unwrap_or_default().1, kept.end)
+        };
+        match tokio::task::spawn_blocking(read).await {
+            Ok((head, tail, total)) => RawStream::of_ends(head, tail, total),
+            Err(_) => RawStream::from(Vec::new()),
+        }
     }
 
     /// Calls `each` for the parts of a range as they lie in the file: their place there, and where they
@@ -263,6 +276,6 @@ mod tests {
         let log = filled(Some(SpillPolicy::new("/nowhere/at/all")), 150_000).await;
         let (start, bytes) = log.read(0..150_000).unwrap();
         assert_eq!((start, bytes), (131_072, numbered(131_072, 150_000)));
-        assert!(log.trouble().is_some());
+        assert!(log.state().trouble.is_some());
     }
 }

@@ -6,11 +6,12 @@
 mod log;
 mod process;
 mod seen;
+mod signals;
 mod transcript;
 mod waiting;
 
-pub use process::{
-    Answered, LiveEnd, LiveOptions, LiveStdio, Moment, Patience, UnifiedExecProcess,
-};
+pub use process::UnifiedExecProcess;
+pub use process::{Answered, LiveEnd, LiveOptions, LiveState, LiveStdio, Moment, Patience};
 pub(crate) use seen::{Seen, Waiter};
+pub use signals::{SIGNAL_NAMES, signal_number};
 pub use transcript::Printed;

@@ -1,18 +1,20 @@
 //! One live process: its output as it comes, its input, and when to answer.
 
+use super::Seen;
 use super::log::Log;
 use super::transcript::{Printed, Transcript};
-use super::waiting::{Verdict, Watcher};
+use super::waiting::{Verdict, Waits, Watcher};
 use crate::broadcast::{Broadcast, OutputReceiver};
 use crate::drive::{Finished, OutputSink};
 use crate::error::SpawnError;
-use crate::handle::{Exit, ProcessHandle, start};
-use crate::output::SpillPolicy;
+use crate::handle::{ProcessHandle, start};
+use crate::output::{RawStream, SpillPolicy, harmless};
 use crate::spawner::{Spawner, Stdin, TerminalSize};
+use crate::stop::Cause;
 use crate::sys::{Sight, Stdio, pause};
 use bytes::Bytes;
 use regex::bytes::Regex;
-use sandgate_protocol::{Denials, OutputStream, ReturnReason};
+use sandgate_protocol::{Denials, ExecToolCallOutput, OutputStream, ReturnReason};
 use sandgate_sandbox::ExecEnv;
 use std::io;
 use std::ops::Range;
@@ -56,14 +58,32 @@ impl Default for LiveStdio {
 /// How a live process ended.
 #[derive(Debug, Clone)]
 pub struct LiveEnd {
-    /// How the process itself ended.
-    pub exit: Exit,
-    /// How long it lived.
-    pub duration: Duration,
-    /// What was refused to it.
-    pub denials: Denials,
+    /// How it ended and what it left, as for any command.
+    pub output: ExecToolCallOutput,
+    /// The beginning and the end of what it printed.
+    pub printed: RawStream,
     /// Whether what was refused to it is known at all.
     pub supervised: bool,
+}
+
+impl LiveEnd {
+    fn new(finished: Finished, printed: RawStream) -> Self {
+        let text = printed.to_stream_output(None);
+        let output = ExecToolCallOutput {
+            exit_code: finished.exit.code(),
+            signal: finished.exit.signal(),
+            stdout: text.clone(),
+            stderr: RawStream::from(Vec::new()).to_stream_output(None),
+            aggregated_output: text,
+            duration: finished.duration,
+            timed_out: false,
+            cancelled: finished.cause == Some(Cause::Cancelled),
+            pipes_still_open: finished.pipes_still_open,
+            left_running: finished.left_running,
+            denials: finished.denials,
+        };
+        Self { output, printed, supervised: finished.held.supervised }
+    }
 }
 
 /// How long, and for what, an answer waits.
@@ -92,6 +112,27 @@ pub struct Answered {
     pub printed: Printed,
     /// How long it took.
     pub waited: Duration,
+    /// What is typed next will not be shown: it asks for a password.
+    pub hides_input: bool,
+    /// The exit status of the last command, in a shell that tells.
+    pub exit_status: Option<i32>,
+}
+
+/// What a live process does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LiveState {
+    /// It works, or nobody knows what it does.
+    Running,
+    /// It waits for input.
+    WaitingForInput,
+    /// It has ended, with this code.
+    Exited(i32),
+}
+
+impl std::fmt::Debug for UnifiedExecProcess {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("UnifiedExecProcess").field("handle", &self.handle).finish_non_exhaustive()
+    }
 }
 
 /// What the reading side shares with whoever asks.
@@ -116,15 +157,16 @@ impl Shared {
 
 impl UnifiedExecProcess {
     /// Starts a process. Everything that it prints is also given to `also`, which holds it up while it
-    /// takes its time.
+    /// takes its time, and which `on_end` gets back when the process has ended.
     ///
     /// # Errors
     /// When it cannot be started; see [`SpawnError`].
-    pub async fn start(
+    pub async fn start<S: OutputSink + 'static, E: Future<Output = ()> + Send>(
         spawner: &Spawner,
         env: &ExecEnv,
         options: LiveOptions,
-        also: impl OutputSink + 'static,
+        also: S,
+        on_end: impl FnOnce(S, LiveEnd) -> E + Send + 'static,
     ) -> Result<Self, SpawnError> {
         let stdio = match options.stdio {
             LiveStdio::Terminal(size) => Stdio::Terminal(size),
@@ -140,12 +182,12 @@ impl UnifiedExecProcess {
             ended: Mutex::new(None),
         });
         let sink = Recorder { shared: Arc::clone(&shared), also };
-        let end = Arc::clone(&shared);
-        let on_end = move |finished: Finished| {
-            let Finished { exit, duration, denials, held, .. } = finished;
-            let supervised = held.supervised;
-            *end.ended() = Some(LiveEnd { exit, duration, denials, supervised });
-            end.changed.send_modify(|changes| *changes += 1);
+        let on_end = async move |sink: Recorder<S>, finished: Finished| {
+            let Recorder { shared, also } = sink;
+            let end = LiveEnd::new(finished, shared.log.ends().await);
+            *shared.ended() = Some(end.clone());
+            shared.changed.send_modify(|changes| *changes += 1);
+            on_end(also, end).await;
         };
         let handle = start(launched, Broadcast::new(), sink, |_| {}, on_end);
         Ok(Self { handle, sight, shared, began: Instant::now() })
@@ -193,9 +235,30 @@ impl UnifiedExecProcess {
         self.handle.terminate();
     }
 
-    /// Sends a signal to its process group.
+    /// Sends a signal to what runs in the foreground of its terminal, or to its process group.
     pub fn signal(&self, signal: i32) {
-        self.handle.signal(signal);
+        if !self.sight.signal_foreground(signal) {
+            self.handle.signal(signal);
+        }
+    }
+
+    /// What it does at this moment.
+    pub fn state(&self) -> LiveState {
+        match (self.end(), self.sight.look()) {
+            (Some(end), _) => LiveState::Exited(end.output.exit_code),
+            (None, Seen::Waiting(_)) => LiveState::WaitingForInput,
+            (None, Seen::Working | Seen::Hidden) => LiveState::Running,
+        }
+    }
+
+    /// The last line that it printed that is not empty, as a person would have read it.
+    pub fn last_line(&self) -> String {
+        const LOOKED_AT: u64 = 4096;
+        let end = self.kept().end;
+        let read = self.read(end.saturating_sub(LOOKED_AT)..end);
+        let text = read.map(|(_, bytes)| String::from_utf8_lossy(&bytes).into_owned());
+        let text = harmless(&text.unwrap_or_default()).into_owned();
+        text.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default().to_owned()
     }
 
     /// Changes the size of its terminal.
@@ -245,9 +308,13 @@ impl UnifiedExecProcess {
     /// Waits until there is something to answer with.
     pub async fn answer(&self, moment: Moment, patience: Patience<'_>) -> Answered {
         let Moment { mut watcher, began } = moment;
-        let reason = self.wait(&mut watcher, began, patience).await;
+        let (reason, hides_input) = match self.wait(&mut watcher, began, patience).await {
+            Ok(waits) => (ReturnReason::WaitingForInput, waits.hidden),
+            Err(reason) => (reason, false),
+        };
         let printed = self.shared.transcript().take();
-        Answered { reason, printed, waited: began.elapsed() }
+        let waited = began.elapsed();
+        Answered { reason, printed, waited, hides_input, exit_status: None }
     }
 
     async fn wait(
@@ -255,7 +322,7 @@ impl UnifiedExecProcess {
         watcher: &mut Watcher,
         began: Instant,
         patience: Patience<'_>,
-    ) -> ReturnReason {
+    ) -> Result<Waits, ReturnReason> {
         let deadline = tokio::time::Instant::from_std(began + patience.limit);
         let mut changed = self.shared.changed.subscribe();
         let mut next_look = Duration::ZERO;
@@ -263,23 +330,23 @@ impl UnifiedExecProcess {
         loop {
             // First the end: what comes after it is nothing.
             if self.shared.ended().is_some() {
-                return ReturnReason::Exited;
+                return Err(ReturnReason::Exited);
             }
             if let Some(pattern) = patience.pattern
                 && search.finds(pattern, &self.shared.transcript())
             {
-                return ReturnReason::Pattern;
+                return Err(ReturnReason::Pattern);
             }
             tokio::select! {
                 biased;
-                () = patience.cancel.cancelled() => return ReturnReason::Cancelled,
+                () = patience.cancel.cancelled() => return Err(ReturnReason::Cancelled),
                 _ = changed.changed() => next_look = watcher.printed(Instant::now()),
-                () = tokio::time::sleep_until(deadline) => return ReturnReason::YieldElapsed,
+                () = tokio::time::sleep_until(deadline) => return Err(ReturnReason::YieldElapsed),
                 () = pause(next_look) => {
                     let printed = self.shared.transcript().printed();
                     match watcher.look(&self.sight, printed, false, Instant::now()) {
-                        Verdict::Waits(_) => return ReturnReason::WaitingForInput,
-                        Verdict::Quiet => return ReturnReason::Quiet,
+                        Verdict::Waits(waits) => return Ok(waits),
+                        Verdict::Quiet => return Err(ReturnReason::Quiet),
                         Verdict::LookAgain(after) => next_look = after,
                     }
                 }

@@ -17,6 +17,11 @@ impl Sight {
     }
 
     #[expect(clippy::unused_self, reason = "other systems look through something")]
+    pub(crate) fn signal_foreground(&self, _signal: i32) -> bool {
+        false
+    }
+
+    #[expect(clippy::unused_self, reason = "other systems look through something")]
     pub(crate) fn has_unread_input(&self) -> bool {
         false
     }

@@ -17,8 +17,8 @@ use sandgate_policy::{ApprovalRequirement, Terms, requirement};
 use sandgate_policy::{Class, Extras, Judgement, Surroundings, judge};
 use sandgate_process::{ExecuteOptions, Executed, execute};
 use sandgate_protocol::{
-    CallId, CodexErr, Denials, Event, ExecApprovalRequest, ExecExpiration, ExecParams,
-    ExecToolCallOutput, OutputStream, RiskAssessment, SandboxPermissions, SandboxType, visible,
+    CodexErr, Denials, Event, ExecApprovalRequest, ExecExpiration, ExecParams, ExecToolCallOutput,
+    OutputStream, RiskAssessment, SandboxPermissions, SandboxType, visible,
 };
 use sandgate_sandbox::Narrowest;
 use std::io;
@@ -44,12 +44,12 @@ pub struct AskedCommand {
 }
 
 /// Runs commands.
-struct CommandTool;
+pub(super) struct CommandTool;
 
 /// A command that was read, looked up and judged.
 pub(super) struct ShellRequest {
     tool: String,
-    params: ExecParams,
+    pub(super) params: ExecParams,
     input: CommandInput,
     judgement: Judgement,
     proposed: Option<ProposedRule>,
@@ -247,13 +247,13 @@ impl ToolRuntime<ShellRequest> for CommandTool {
                 let formatted = format.format(&executed.output, &executed.raw.aggregated);
                 let (output, _) = report.end(executed.output, &executed.raw.aggregated).await;
                 executed.output = output;
-                ctx.record(&Record::Ended(ended(call_id(), number, &executed.output)))?;
+                ctx.record(&Record::Ended(Ended::of(call_id(), number, &executed.output)))?;
                 Ok(CommandOutput { executed, formatted, denial })
             }
             Err(error) => {
                 let error = report.not_started(error.into()).await.to_string();
                 let output = ExecToolCallOutput::not_started(0, &error);
-                let mut ended = ended(call_id(), number, &output);
+                let mut ended = Ended::of(call_id(), number, &output);
                 (ended.exit_code, ended.error) = (None, Some(error.clone()));
                 ctx.record(&Record::Ended(ended))?;
                 Err(failed(error))
@@ -301,19 +301,6 @@ fn named(rule: &Rule) -> String {
     format!("{rule} ({})", rule.origin)
 }
 
-fn ended(call_id: CallId, attempt: u32, output: &ExecToolCallOutput) -> Ended {
-    Ended {
-        call_id,
-        attempt,
-        exit_code: Some(output.exit_code),
-        duration_ms: u64::try_from(output.duration.as_millis()).unwrap_or(u64::MAX),
-        timed_out: output.timed_out,
-        cancelled: output.cancelled,
-        denials: output.denials.clone(),
-        error: None,
-    }
-}
-
 /// Everybody who listens to the session watches its commands.
 struct SessionObserver<'a> {
     ctx: ToolCtx<'a>,
@@ -326,9 +313,6 @@ impl Observer for SessionObserver<'_> {
     }
 
     async fn output(&mut self, stream: OutputStream, bytes: &[u8]) -> io::Result<()> {
-        match &self.ctx.services.config.tap {
-            Some(tap) => tap.output(self.ctx.call_id, stream, bytes).await,
-            None => Ok(()),
-        }
+        self.ctx.services.tap(self.ctx.call_id, stream, bytes).await
     }
 }

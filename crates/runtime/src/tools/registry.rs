@@ -2,7 +2,7 @@
 
 use crate::orchestrator::ToolCtx;
 use crate::session::{Services, Turn};
-use crate::tools::{apply_patch, files, shell};
+use crate::tools::{apply_patch, files, live, shell};
 use sandgate_protocol::{CallId, CodexErr, ToolOutput, ToolPayload};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -106,6 +106,11 @@ impl ToolRegistry {
         registry.register(Arc::new(shell::ShellHandler));
         registry.register(Arc::new(shell::ShellCommandHandler));
         registry.register(Arc::new(apply_patch::ApplyPatchHandler));
+        registry.register(Arc::new(live::ExecCommandHandler));
+        registry.register(Arc::new(live::WriteStdinHandler));
+        registry.register(Arc::new(live::ListProcessesHandler));
+        registry.register(Arc::new(live::KillProcessHandler));
+        registry.register(Arc::new(live::ReadOutputHandler));
         registry.register(Arc::new(files::ReadFileHandler));
         registry.register(Arc::new(files::ListDirHandler));
         registry.register(Arc::new(files::GrepFilesHandler));

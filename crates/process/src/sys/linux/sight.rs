@@ -5,6 +5,7 @@ use crate::live::Seen;
 use crate::sys::{Terminal, Writer};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::OwnedFd;
+use rustix::process::{Signal, kill_process_group};
 use rustix::pty::OpenptFlags;
 use rustix::termios::{LocalModes, tcgetattr, tcgetpgrp};
 use std::sync::{Arc, Weak};
@@ -62,6 +63,13 @@ impl Sight {
             }
             Through::Nothing => Seen::Working,
         }
+    }
+
+    /// Sends a signal to what runs in the foreground of the terminal. Whether there is something.
+    pub(crate) fn signal_foreground(&self, signal: i32) -> bool {
+        let Through::Terminal { ours, .. } = &self.through else { return false };
+        let Some(signal) = Signal::from_named_raw(signal) else { return false };
+        tcgetpgrp(ours.get_ref()).is_ok_and(|group| kill_process_group(group, signal).is_ok())
     }
 
     /// Whether something that was typed has not been read yet.
