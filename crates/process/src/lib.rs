@@ -13,6 +13,8 @@ mod error;
 mod execute;
 mod handle;
 mod in_terminal;
+#[expect(dead_code, reason = "its parts are put together in a later step")]
+mod live;
 mod output;
 mod shell;
 mod spawner;
@@ -25,6 +27,9 @@ pub use error::SpawnError;
 pub use execute::{ExecuteOptions, Executed, execute};
 pub use handle::{Exit, ProcessHandle, SpawnedProcess};
 pub use in_terminal::{RanInTerminal, run_in_terminal};
+#[cfg(unix)]
+pub use live::with_marks;
+pub use live::{CursorKeys, UnknownKey, keys};
 pub use output::{
     Decoded, HeadTailBuffer, ModelFormat, OutputCapture, RawOutput, RawStream, Spill, SpillPolicy,
     SpillReport, decode, harmless, incomplete_utf8_at_end,
