@@ -1,5 +1,6 @@
 //! The environment that commands are given: what of the person's own, without its secrets.
 
+use sandgate_process::ScreenWanted;
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 
@@ -85,7 +86,8 @@ impl ShellEnvironmentPolicy {
 }
 
 /// What every process that lives across calls is given: nobody pages, colours or draws for a person.
-pub(crate) fn for_sessions(env: &mut BTreeMap<OsString, OsString>) {
+/// A terminal whose screen is kept can do what most can.
+pub(crate) fn for_sessions(env: &mut BTreeMap<OsString, OsString>, screen: ScreenWanted) {
     const SETTINGS: &[(&str, &str)] = &[
         ("NO_COLOR", "1"),
         ("TERM", "dumb"),
@@ -99,6 +101,9 @@ pub(crate) fn for_sessions(env: &mut BTreeMap<OsString, OsString>) {
         ("CODEX_CI", "1"),
     ];
     env.extend(SETTINGS.iter().map(|(name, value)| ((*name).into(), (*value).into())));
+    if screen == ScreenWanted::Always {
+        env.insert("TERM".into(), "xterm-256color".into());
+    }
 }
 
 /// What keeps commands that only read from running a program that a repository names.

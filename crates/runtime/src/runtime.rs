@@ -9,7 +9,9 @@ use crate::request::{CommandRequest, KeepOutput};
 use crate::resolve::resolve;
 use sandgate_policy::Grant;
 use sandgate_process::{ExecuteOptions, ModelFormat, Shell, Spawner, SpillPolicy, Stop, execute};
+use sandgate_protocol::ExecParams;
 use sandgate_sandbox::SandboxManager;
+use std::io;
 use std::sync::Arc;
 
 /// Runs commands. A front end makes one and keeps it as long as it lives; when it goes, everything
@@ -82,6 +84,35 @@ impl Runtime {
             }
             Err(error) => Err(report.not_started(error.into()).await),
         }
+    }
+
+    /// The same command with marks, if it is a shell that can print them. Blocks while it writes files.
+    #[cfg(unix)]
+    pub(crate) fn with_marks(
+        &self,
+        asked: &ExecParams,
+        id: &str,
+        nonce: &str,
+    ) -> io::Result<Option<ExecParams>> {
+        const SHELLS: &[&str] = &["bash", "zsh", "fish"];
+        let name = asked.program.file_name().and_then(|name| name.to_str());
+        if !name.is_some_and(|name| SHELLS.contains(&name)) {
+            return Ok(None);
+        }
+        let directory = self.directory.make()?.join(format!("shell-{id}"));
+        crate::private::make_private(&directory)?;
+        sandgate_process::with_marks(asked, nonce, &directory)
+    }
+
+    /// No shell here can.
+    #[cfg(not(unix))]
+    pub(crate) fn with_marks(
+        &self,
+        _asked: &ExecParams,
+        _id: &str,
+        _nonce: &str,
+    ) -> io::Result<Option<ExecParams>> {
+        Ok(None)
     }
 
     /// The full output of a command by the name that its result gave, if there is one.

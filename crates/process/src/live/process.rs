@@ -1,8 +1,9 @@
 //! One live process: its output as it comes, its input, and when to answer.
 
 use super::Seen;
+use super::keys::CursorKeys;
 use super::log::Log;
-use super::transcript::{Printed, Transcript};
+use super::transcript::{Printed, ScreenWanted, Transcript};
 use super::waiting::{Verdict, Waits, Watcher};
 use crate::broadcast::{Broadcast, OutputReceiver};
 use crate::drive::{Finished, OutputSink};
@@ -18,9 +19,9 @@ use sandgate_protocol::{Denials, ExecToolCallOutput, OutputStream, ReturnReason}
 use sandgate_sandbox::ExecEnv;
 use std::io;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
 /// A process that lives across calls. Dropping it ends the process and everything that it started.
@@ -38,6 +39,10 @@ pub struct LiveOptions {
     pub stdio: LiveStdio,
     /// Where what does not fit into memory is kept.
     pub spill: Option<SpillPolicy>,
+    /// The nonce of the marks that it prints, if it is a shell that was made to.
+    pub marks: Option<String>,
+    /// Whether its screen is kept.
+    pub screen: ScreenWanted,
 }
 
 /// What a live process reads from and writes to.
@@ -100,6 +105,8 @@ pub struct Patience<'a> {
 /// The moment before something is done to a process, to tell what came of it.
 pub struct Moment {
     watcher: Watcher,
+    /// How many prompts there had been.
+    prompts: u64,
     began: Instant,
 }
 
@@ -114,8 +121,6 @@ pub struct Answered {
     pub waited: Duration,
     /// What is typed next will not be shown: it asks for a password.
     pub hides_input: bool,
-    /// The exit status of the last command, in a shell that tells.
-    pub exit_status: Option<i32>,
 }
 
 /// What a live process does.
@@ -139,6 +144,8 @@ impl std::fmt::Debug for UnifiedExecProcess {
 #[derive(Debug)]
 struct Shared {
     transcript: Mutex<Transcript>,
+    /// Where the terminal's answers go, if it gives any.
+    keyboard: OnceLock<mpsc::Sender<Bytes>>,
     log: Log,
     /// Changes with everything that is printed, and at the end.
     changed: watch::Sender<u64>,
@@ -168,15 +175,16 @@ impl UnifiedExecProcess {
         also: S,
         on_end: impl FnOnce(S, LiveEnd) -> E + Send + 'static,
     ) -> Result<Self, SpawnError> {
-        let stdio = match options.stdio {
-            LiveStdio::Terminal(size) => Stdio::Terminal(size),
-            LiveStdio::Pipes => Stdio::Pipes(Stdin::Piped),
+        let (stdio, size) = match options.stdio {
+            LiveStdio::Terminal(size) => (Stdio::Terminal(size), size),
+            LiveStdio::Pipes => (Stdio::Pipes(Stdin::Piped), TerminalSize::default()),
         };
         let launched = spawner.launch(env, stdio).await?;
         let pid = launched.job.pid();
         let sight = Sight::new(pid, launched.terminal.as_ref(), launched.stdin.as_ref());
         let shared = Arc::new(Shared {
-            transcript: Mutex::new(Transcript::new()),
+            transcript: Mutex::new(Transcript::new(options.marks.as_deref(), size, options.screen)),
+            keyboard: OnceLock::new(),
             log: Log::new(options.spill),
             changed: watch::Sender::new(0),
             ended: Mutex::new(None),
@@ -184,12 +192,18 @@ impl UnifiedExecProcess {
         let sink = Recorder { shared: Arc::clone(&shared), also };
         let on_end = async move |sink: Recorder<S>, finished: Finished| {
             let Recorder { shared, also } = sink;
+            shared.transcript().finish();
             let end = LiveEnd::new(finished, shared.log.ends().await);
             *shared.ended() = Some(end.clone());
             shared.changed.send_modify(|changes| *changes += 1);
             on_end(also, end).await;
         };
         let handle = start(launched, Broadcast::new(), sink, |_| {}, on_end);
+        if options.screen == ScreenWanted::Always
+            && let Some(keyboard) = handle.writer_sender()
+        {
+            let _ = shared.keyboard.set(keyboard);
+        }
         Ok(Self { handle, sight, shared, began: Instant::now() })
     }
 
@@ -218,6 +232,11 @@ impl UnifiedExecProcess {
             // The sender is in `shared`, which this holds.
             let _ = changed.changed().await;
         }
+    }
+
+    /// Tells whoever does not want to keep the process when something was printed, or it has ended.
+    pub fn changes(&self) -> LiveChanges {
+        LiveChanges(self.shared.changed.subscribe())
     }
 
     /// What was refused to it until now.
@@ -266,7 +285,17 @@ impl UnifiedExecProcess {
     /// # Errors
     /// When it has no terminal, or the system refuses.
     pub fn resize(&self, size: TerminalSize) -> io::Result<()> {
-        self.handle.resize(size)
+        self.handle.resize(size)?;
+        self.shared.transcript().resize(size);
+        Ok(())
+    }
+
+    /// What arrow keys send to it.
+    pub fn cursor_keys(&self) -> CursorKeys {
+        match self.shared.transcript().wants_application_cursor_keys() {
+            true => CursorKeys::Application,
+            false => CursorKeys::Normal,
+        }
     }
 
     /// Ends its input.
@@ -290,13 +319,14 @@ impl UnifiedExecProcess {
     /// Remembers how things are, before something is done to it.
     pub fn moment(&self) -> Moment {
         let began = Instant::now();
-        Moment { watcher: Watcher::before_typing(&self.sight, began), began }
+        let prompts = self.shared.transcript().prompts();
+        Moment { watcher: Watcher::before_typing(&self.sight, began), prompts, began }
     }
 
     /// Remembers nothing: for a process that nothing is done to.
     pub fn now(&self) -> Moment {
         let began = Instant::now();
-        Moment { watcher: Watcher::new(began), began }
+        Moment { watcher: Watcher::new(began), prompts: 0, began }
     }
 
     /// Types something, and waits until the process's terminal or pipe has taken it, for at most `limit`.
@@ -307,22 +337,18 @@ impl UnifiedExecProcess {
 
     /// Waits until there is something to answer with.
     pub async fn answer(&self, moment: Moment, patience: Patience<'_>) -> Answered {
-        let Moment { mut watcher, began } = moment;
-        let (reason, hides_input) = match self.wait(&mut watcher, began, patience).await {
+        let began = moment.began;
+        let (reason, hides_input) = match self.wait(moment, patience).await {
             Ok(waits) => (ReturnReason::WaitingForInput, waits.hidden),
             Err(reason) => (reason, false),
         };
         let printed = self.shared.transcript().take();
         let waited = began.elapsed();
-        Answered { reason, printed, waited, hides_input, exit_status: None }
+        Answered { reason, printed, waited, hides_input }
     }
 
-    async fn wait(
-        &self,
-        watcher: &mut Watcher,
-        began: Instant,
-        patience: Patience<'_>,
-    ) -> Result<Waits, ReturnReason> {
+    async fn wait(&self, moment: Moment, patience: Patience<'_>) -> Result<Waits, ReturnReason> {
+        let Moment { mut watcher, prompts, began } = moment;
         let deadline = tokio::time::Instant::from_std(began + patience.limit);
         let mut changed = self.shared.changed.subscribe();
         let mut next_look = Duration::ZERO;
@@ -343,8 +369,12 @@ impl UnifiedExecProcess {
                 _ = changed.changed() => next_look = watcher.printed(Instant::now()),
                 () = tokio::time::sleep_until(deadline) => return Err(ReturnReason::YieldElapsed),
                 () = pause(next_look) => {
-                    let printed = self.shared.transcript().printed();
-                    match watcher.look(&self.sight, printed, false, Instant::now()) {
+                    let (printed, prompted) = {
+                        let transcript = self.shared.transcript();
+                        let is_new = transcript.prompts() > prompts;
+                        (transcript.printed(), is_new && transcript.at_prompt())
+                    };
+                    match watcher.look(&self.sight, printed, prompted, Instant::now()) {
                         Verdict::Waits(waits) => return Ok(waits),
                         Verdict::Quiet => return Err(ReturnReason::Quiet),
                         Verdict::LookAgain(after) => next_look = after,
@@ -352,6 +382,17 @@ impl UnifiedExecProcess {
                 }
             }
         }
+    }
+}
+
+/// Tells when something was printed. Keeps nothing alive.
+#[derive(Debug)]
+pub struct LiveChanges(watch::Receiver<u64>);
+
+impl LiveChanges {
+    /// Waits for the next change; false when there will be none.
+    pub async fn next(&mut self) -> bool {
+        self.0.changed().await.is_ok()
     }
 }
 
@@ -387,7 +428,11 @@ struct Recorder<S> {
 
 impl<S: OutputSink> OutputSink for Recorder<S> {
     async fn write(&mut self, stream: OutputStream, bytes: &[u8]) -> io::Result<()> {
-        self.shared.transcript().push(bytes);
+        let answers = self.shared.transcript().push(bytes);
+        if let (false, Some(keyboard)) = (answers.is_empty(), self.shared.keyboard.get()) {
+            // A program that asks and does not read has no use for the answer.
+            let _ = keyboard.try_send(answers.into());
+        }
         self.shared.changed.send_modify(|changes| *changes += 1);
         self.shared.log.push(bytes).await;
         self.also.write(stream, bytes).await

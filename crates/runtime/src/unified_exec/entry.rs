@@ -33,6 +33,8 @@ pub(crate) struct LiveEntry {
     /// How much of what was refused to it has been told.
     told_denials: AtomicUsize,
     told_more: AtomicU64,
+    /// Counts the calls, so that one can tell that another came after it.
+    call: AtomicU64,
 }
 
 /// Whether a process is confined.
@@ -67,7 +69,18 @@ impl LiveEntry {
             typed: Mutex::default(),
             told_denials: AtomicUsize::new(0),
             told_more: AtomicU64::new(0),
+            call: AtomicU64::new(0),
         }
+    }
+
+    /// A call begins; its number.
+    pub(crate) fn begin_call(&self) -> u64 {
+        self.call.fetch_add(1, Ordering::SeqCst) + 1
+    }
+
+    /// Whether no call has begun since the one of this number.
+    pub(crate) fn is_last_call(&self, number: u64) -> bool {
+        self.call.load(Ordering::SeqCst) == number
     }
 
     /// What the process will have read of its line when this has been typed too.

@@ -6,10 +6,12 @@
 mod entry;
 mod reply;
 mod store;
+mod wake;
 
 pub(crate) use entry::{LiveEntry, LiveObserver, Whereabouts};
 pub(crate) use reply::{Wanted, reply, shown};
 pub(crate) use store::{MAX_UNIFIED_EXEC_PROCESSES, WARNING_UNIFIED_EXEC_PROCESSES};
+pub(crate) use wake::wake_when_printed;
 
 use crate::session::Services;
 use sandgate_protocol::{CallId, CodexErr};

@@ -2,7 +2,7 @@
 
 use super::LiveEntry;
 use sandgate_process::{Answered, ModelFormat, RawStream};
-use sandgate_protocol::{CodexErr, UnifiedExecReply};
+use sandgate_protocol::{CodexErr, ScreenReply, UnifiedExecReply};
 
 /// In what form, and how much of it, output is wanted.
 #[derive(Debug, Clone, Copy)]
@@ -39,10 +39,17 @@ pub(crate) fn reply(
         exit_code: end.map(|end| end.output.exit_code),
         returned: answered.reason,
         wall_time_seconds: milliseconds(answered.waited),
-        original_bytes: answered.printed.range.end - answered.printed.range.start,
-        exit_status: answered.exit_status,
+        original_bytes: match wanted.raw {
+            true => answered.printed.range.end - answered.printed.range.start,
+            false => answered.printed.text.total_bytes(),
+        },
+        exit_status: answered.printed.exit_status,
         hides_input: answered.hides_input,
-        screen: None,
+        screen: answered.printed.screen.as_ref().map(|view| ScreenReply {
+            lines: view.lines.clone(),
+            cursor_row: view.cursor.0,
+            cursor_column: view.cursor.1,
+        }),
         blocked: entry.new_denials(),
     })
 }

@@ -12,13 +12,17 @@ use crate::request::{CommandInput, CommandLine, KeepOutput};
 use crate::tools::command::{AskedCommand, CommandTool, ShellRequest};
 use crate::tools::registry::{ToolHandler, ToolInvocation, ToolSpec};
 use crate::tools::{parse, schema, wrong_kind};
-use crate::unified_exec::{LiveEntry, LiveObserver, ReservedId, Wanted, Whereabouts, reply};
+use crate::unified_exec::{LiveEntry, LiveObserver, ReservedId, Wanted, Whereabouts};
+use crate::unified_exec::{reply, wake_when_printed};
 use regex::bytes::Regex;
 use sandgate_policy::{Approvable, ApprovalKey, ApprovalRequirement, Extras, Terms};
-use sandgate_process::{LiveOptions, LiveStdio, Login, Patience, TerminalSize, UnifiedExecProcess};
+use sandgate_process::{
+    LiveOptions, LiveStdio, Login, Patience, ScreenWanted, TerminalSize, UnifiedExecProcess,
+};
 use sandgate_protocol::{
     AskForApproval, CodexErr, CommandText, Denials, ExecCommandToolCallParams, ExecExpiration,
-    SandboxPolicy, SandboxType, ToolOutput, ToolPayload, UnifiedExecReply,
+    ExecParams, ReturnReason, SandboxPolicy, SandboxType, ToolOutput, ToolPayload,
+    UnifiedExecReply,
 };
 use std::path::PathBuf;
 use std::pin::Pin;
@@ -68,6 +72,9 @@ async fn start(invocation: &ToolInvocation<'_>) -> Result<ToolOutput, CodexErr> 
     let tool = LiveTool { id: &reserved };
     let started = ToolOrchestrator.run(&tool, &request, ctx).await?.output;
     let reply = started.reply;
+    if let (Some(pattern), ReturnReason::YieldElapsed) = (request.pattern, reply.returned) {
+        wake_when_printed(pattern, reserved.id(), &started.entry, ctx.services.me());
+    }
     let count = reserved.give_to(started.entry);
     if count >= crate::unified_exec::WARNING_UNIFIED_EXEC_PROCESSES {
         let most = crate::unified_exec::MAX_UNIFIED_EXEC_PROCESSES;
@@ -90,6 +97,7 @@ fn check_id(tool: &str, id: &str) -> Result<(), CodexErr> {
 struct LiveRequest {
     command: ShellRequest,
     stdio: LiveStdio,
+    screen: ScreenWanted,
     limit: Duration,
     pattern: Option<Regex>,
     wanted: Wanted,
@@ -119,7 +127,11 @@ impl LiveRequest {
             prefix_rule: params.prefix_rule,
         };
         let mut command = ShellRequest::new(asked, ctx)?;
-        for_sessions(&mut command.params.env);
+        let screen = match params.screen.unwrap_or(false) {
+            true => ScreenWanted::Always,
+            false => ScreenWanted::WhileBorrowed,
+        };
+        for_sessions(&mut command.params.env, screen);
         let stdio = match params.tty.unwrap_or(true) {
             true => LiveStdio::Terminal(match params.size {
                 Some(asked) => size(tool, asked)?,
@@ -130,10 +142,29 @@ impl LiveRequest {
         Ok(Self {
             command,
             stdio,
+            screen,
             limit: yield_time(params.yield_time_ms),
             pattern: pattern(tool, "wait_for", params.wait_for.as_deref())?,
             wanted: wanted(params.raw, params.max_output_tokens),
         })
+    }
+}
+
+impl LiveRequest {
+    /// Has a shell on a terminal say where its prompts and the output of its commands begin and end, if it
+    /// can. The nonce that it says so with.
+    async fn marked(&self, id: &str, params: &mut ExecParams, ctx: &ToolCtx<'_>) -> Option<String> {
+        if !matches!(self.stdio, LiveStdio::Terminal(_)) {
+            return None;
+        }
+        let nonce = uuid::Uuid::now_v7().simple().to_string();
+        let runtime = Arc::clone(&ctx.services.runtime);
+        let (asked, id, same) = (params.clone(), id.to_owned(), nonce.clone());
+        let write = move || runtime.with_marks(&asked, &id, &same);
+        // A shell without marks is a shell all the same.
+        let marked = tokio::task::spawn_blocking(write).await.ok()?.ok()??;
+        *params = marked;
+        Some(nonce)
     }
 }
 
@@ -218,6 +249,7 @@ impl ToolRuntime<LiveRequest> for LiveTool<'_> {
             keep_to_reading(&mut params.env);
         }
         let justification = params.justification.clone();
+        let marks = request.marked(self.id.id(), &mut params, ctx).await;
         let grant = attempt.grant(params);
         let (call_id, number) = (|| ctx.call_id.clone(), attempt.number());
         ctx.record(&Record::Granted(Granted::of(call_id(), number, &grant)))?;
@@ -239,7 +271,7 @@ impl ToolRuntime<LiveRequest> for LiveTool<'_> {
         let failed = |error: String| CodexErr::ToolExecutionFailed(error);
         report.begin(&env).await.map_err(|error| failed(error.to_string()))?;
         let spill = services.runtime.spill(KeepOutput::Everything);
-        let options = LiveOptions { stdio: request.stdio, spill };
+        let options = LiveOptions { stdio: request.stdio, spill, marks, screen: request.screen };
         let spawner = &services.runtime.spawner;
         let started =
             UnifiedExecProcess::start(spawner, &env, options, report, LiveObserver::ended).await;

@@ -10,13 +10,13 @@ use crate::request::{CommandInput, CommandLine};
 use crate::tools::command::{AskedCommand, CommandTool, ShellRequest};
 use crate::tools::registry::{ToolHandler, ToolInvocation, ToolSpec};
 use crate::tools::{parse, schema, wrong_kind};
-use crate::unified_exec::{LiveEntry, Wanted, Whereabouts, reply};
+use crate::unified_exec::{LiveEntry, Wanted, Whereabouts, reply, wake_when_printed};
 use bytes::Bytes;
 use regex::bytes::Regex;
-use sandgate_process::{Login, Patience, SIGNAL_NAMES, TerminalSize, signal_number};
+use sandgate_process::{Login, Patience, SIGNAL_NAMES, TerminalSize, keys, signal_number};
 use sandgate_protocol::{
-    CodexErr, Denials, ExecExpiration, SandboxPermissions, SandboxPolicy, ToolOutput, ToolPayload,
-    UnifiedExecReply, WriteStdinToolCallParams,
+    CodexErr, Denials, ExecExpiration, ReturnReason, SandboxPermissions, SandboxPolicy, ToolOutput,
+    ToolPayload, UnifiedExecReply, WriteStdinToolCallParams,
 };
 use std::pin::Pin;
 use std::time::Duration;
@@ -58,16 +58,21 @@ async fn write(invocation: &ToolInvocation<'_>) -> Result<ToolOutput, CodexErr> 
     let ctx = &invocation.ctx();
     let params: WriteStdinToolCallParams = parse(ctx.tool_name, arguments)?;
     let entry = ctx.services.live.get(&params.process_id)?;
-    let typing = Typing::new(params, ctx)?;
+    let typing = Typing::new(params, &entry, ctx)?;
     let _alone = entry.calls.lock().await;
-    if entry.whereabouts == Whereabouts::Confined || typing.input.is_empty() {
-        return Ok(output(&typing.carry_out(&entry, ctx).await?));
+    entry.begin_call();
+    let reply = if entry.whereabouts == Whereabouts::Confined || typing.input.is_empty() {
+        typing.carry_out(&entry, ctx).await?
+    } else {
+        let line = entry.line_with(&typing.input);
+        let request = judged(&line, &entry, ctx)?;
+        let tool = TypingTool { typing: &typing, entry: &entry };
+        ToolOrchestrator.run(&tool, &request, ctx).await?.output
+    };
+    if let (Some(pattern), ReturnReason::YieldElapsed) = (typing.pattern, reply.returned) {
+        wake_when_printed(pattern, &typing.id, &entry, ctx.services.me());
     }
-    let line = entry.line_with(&typing.input);
-    let request = judged(&line, &entry, ctx)?;
-    let tool = TypingTool { typing: &typing, entry: &entry };
-    let attempted = ToolOrchestrator.run(&tool, &request, ctx).await?;
-    Ok(output(&attempted.output))
+    Ok(output(&reply))
 }
 
 /// A line for a process outside the sandbox is judged as a command that asks to run there.
@@ -107,9 +112,18 @@ struct Typing {
 }
 
 impl Typing {
-    fn new(params: WriteStdinToolCallParams, ctx: &ToolCtx<'_>) -> Result<Self, CodexErr> {
+    fn new(
+        params: WriteStdinToolCallParams,
+        entry: &LiveEntry,
+        ctx: &ToolCtx<'_>,
+    ) -> Result<Self, CodexErr> {
         let tool = ctx.tool_name;
-        let input = params.input.unwrap_or_default();
+        let mut input = params.input.unwrap_or_default();
+        if let Some(names) = &params.keys {
+            let pressed = keys(names, entry.process.cursor_keys());
+            let pressed = pressed.map_err(|error| invalid(tool, error.to_string()))?;
+            input.push_str(&String::from_utf8_lossy(&pressed));
+        }
         if input.len() > MAX_INPUT_BYTES {
             return Err(invalid(tool, format!("input is longer than {MAX_INPUT_BYTES} bytes")));
         }
