@@ -307,7 +307,8 @@ async fn a_bash_with_hooks_of_its_own_keeps_them() {
     assert_eq!(ran.output, "");
     assert!(ran.prompt.contains("more\r\nother\r\n"), "{ran:?}");
     assert!(ran.prompt.ends_with("(venv) later> "), "{ran:?}");
-    shell.gives("PROMPT_COMMAND+=('PS1=\"late> \"')", "", 0).await;
+    // What comes after ours is found at the next prompt; this one has no end that is told.
+    shell.shows("PROMPT_COMMAND+=('PS1=\"la\"\"te> \"')\r", "late> ").await;
     shell.run("true").await;
     let ran = shell.run("echo still").await;
     assert_eq!((ran.output.as_str(), ran.prompt.ends_with("late> ")), ("still\r\n", true));
