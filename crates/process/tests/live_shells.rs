@@ -325,7 +325,7 @@ async fn nothing_is_inherited() {
         let mut shell = Shell::start(home.marked(&params)).await;
         let inherited = shell.run(line).await.output;
         assert!(inherited.contains("TERM=dumb"), "{inherited}");
-        for name in ["PROMPT_COMMAND", "ZDOTDIR", "PERIOD", "PS1", "sandgate", NONCE] {
+        for name in ["PROMPT_COMMAND", "ZDOTDIR", "PERIOD", "PS1", "__sandgate", NONCE] {
             assert!(!inherited.contains(name), "{command:?}: {inherited}");
         }
     }
