@@ -7,10 +7,11 @@
 #   C        at the end of PS0
 #
 # The hooks are called within `{ } 9>&2 >/dev/null 2>&1`, so that a user's DEBUG trap or `set -x` shows
-# nothing of them. A backslash before a builtin's name keeps aliases away.
+# nothing of them. A backslash before a builtin's name keeps aliases away; `\builtin local` splits what
+# is not quoted.
 
 __sandgate_prompt_starts() {
-    \builtin local status=$?
+    \builtin local status="$?"
     \builtin printf '\e]133;D;%s;aid=@NONCE@\a\e]133;A;aid=@NONCE@\a' "$status" >&9 || \builtin :
     # A failing hook would end a shell that has `set -e`.
     [[ $- != *e* ]] || \builtin return 0
@@ -18,7 +19,7 @@ __sandgate_prompt_starts() {
 }
 
 __sandgate_prompt_ends() {
-    \builtin local end='\[\e]133;B;aid=@NONCE@\a\]'
+    \builtin local status="$?" end='\[\e]133;B;aid=@NONCE@\a\]'
     if ((BASH_VERSINFO[0] * 100 + BASH_VERSINFO[1] < 404)); then
         # There is no PS0 yet: the echo ends with the line.
         end='\[\e]133;B;echo=line;aid=@NONCE@\a\]'
@@ -33,9 +34,11 @@ __sandgate_prompt_ends() {
     \builtin local starts='{ __sandgate_prompt_starts || :; } 9>&2 >/dev/null 2>&1'
     \builtin local ends='{ __sandgate_prompt_ends; } 9>&2 >/dev/null 2>&1'
     if [[ ${PROMPT_COMMAND[0]-} != "$starts" ]]; then
-        \builtin local before=${PROMPT_COMMAND[1]:-:}
+        \builtin local before="${PROMPT_COMMAND[1]:-:}"
         PROMPT_COMMAND[1]=${PROMPT_COMMAND[0]//"$starts"/"$before"}
         PROMPT_COMMAND[0]=$starts
+        # This prompt has not been announced, or only after others. It is now, late.
+        \builtin printf '\e]133;D;%s;aid=@NONCE@\a\e]133;A;aid=@NONCE@\a' "$status" >&9 || \builtin :
     fi
     [[ ${PROMPT_COMMAND[@]: -1} == "$ends" ]] || PROMPT_COMMAND+=("$ends")
 }

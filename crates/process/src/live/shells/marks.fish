@@ -7,16 +7,19 @@
 #   B        printed by the prompt function after the user's own
 #   C        printed when a command begins
 
-function __sandgate_preexec --on-event fish_preexec
-    printf '\e]133;C;aid=@NONCE@\a'
-end
-
 function __sandgate_postexec --on-event fish_postexec
     printf '\e]133;D;%s;aid=@NONCE@\a\e]133;A;aid=@NONCE@\a' $status
 end
 
 function __sandgate_prompt --on-event fish_prompt
     printf '\e]133;A;aid=@NONCE@\a'
+    if not functions --query __sandgate_preexec
+        # Fish adds hooks of its own at the first prompt. What they print is no output of the command, so
+        # ours must come after them.
+        function __sandgate_preexec --on-event fish_preexec
+            printf '\e]133;C;aid=@NONCE@\a'
+        end
+    end
     if functions --query fish_prompt
         and not functions fish_prompt | string match --quiet '*__sandgate_user_prompt*'
         functions --erase __sandgate_user_prompt

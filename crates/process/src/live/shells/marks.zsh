@@ -3,20 +3,23 @@
 #
 # Where the marks are:
 #   D and A  before the sign that zsh shows after a line without an end, which is an expanded prompt
-#            itself, so that the sign belongs to the prompt; by precmd where the user has no such sign
-#   B        at the end of PS1, put back by precmd because many prompts write PS1 anew
+#            itself, so that the sign belongs to the prompt; by the first
+#            of the precmd functions where the user has no such sign
+#   B        at the end of PS1, put back by the last precmd function because many prompts write PS1 anew
 #   C        printed by preexec
 
+__sandgate_ended() {
+    local -i __sandgate_status=$?
+    if [[ -o prompt_sp && -o prompt_cr ]]; then return 0; fi
+    builtin print -rn -- $'\e]133;D;'"$__sandgate_status"$';aid=@NONCE@\a\e]133;A;aid=@NONCE@\a' >&2
+}
+
 __sandgate_precmd() {
-    local -i __sandgate_status=$? __sandgate_sign=0 __sandgate_percent=0
-    if [[ -o prompt_sp && -o prompt_cr ]]; then __sandgate_sign=1; fi
+    local -i __sandgate_percent=0
     if [[ -o prompt_percent ]]; then __sandgate_percent=1; fi
     builtin emulate -L zsh
     builtin setopt no_err_exit no_err_return no_xtrace
     local starts=$'\e]133;A;aid=@NONCE@\a' ends=$'\e]133;B;aid=@NONCE@\a'
-    if (( ! __sandgate_sign )); then
-        builtin print -rn -- $'\e]133;D;'$__sandgate_status$';aid=@NONCE@\a' >&2
-    fi
     builtin print -rn -- $starts >&2
     local sign=$'%{\e]133;D;%?;aid=@NONCE@\a'$starts'%}'
     if [[ ${PROMPT_EOL_MARK-} != "$sign"* ]]; then
@@ -24,8 +27,9 @@ __sandgate_precmd() {
     fi
     if (( __sandgate_percent )); then ends="%{$ends%}"; fi
     if [[ ${PS1-} != *"$ends" ]]; then PS1=${PS1-}$ends; fi
-    if [[ $precmd_functions[-1] != __sandgate_precmd ]]; then
-        precmd_functions=(${precmd_functions:#__sandgate_precmd} __sandgate_precmd)
+    # Ours are the first and the last, whatever was added since.
+    if [[ "$precmd_functions[1] $precmd_functions[-1]" != '__sandgate_ended __sandgate_precmd' ]]; then
+        precmd_functions=(__sandgate_ended ${precmd_functions:#__sandgate_(ended|precmd)} __sandgate_precmd)
     fi
     if [[ ${preexec_functions[-1]-} != __sandgate_preexec ]]; then
         preexec_functions=(${preexec_functions:#__sandgate_preexec} __sandgate_preexec)
