@@ -13,6 +13,7 @@ mod directory;
 mod environment;
 mod error;
 mod events;
+mod git;
 mod observe;
 mod orchestrator;
 mod outcome;

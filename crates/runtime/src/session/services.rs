@@ -5,6 +5,7 @@ use crate::approval::Broker;
 use crate::audit::{Amended, AuditError, AuditLog, Record, SessionEnded, SessionStarted};
 use crate::error::RuntimeError;
 use crate::events::EventLog;
+use crate::git::Repositories;
 use crate::private::own_directory;
 use crate::resolve::directory;
 use crate::rules::append_rule;
@@ -25,6 +26,7 @@ pub(crate) struct Services {
     pub(crate) broker: Arc<Broker>,
     pub(crate) events: EventLog,
     pub(crate) registry: ToolRegistry,
+    pub(crate) repositories: Repositories,
     /// What the session is called by in the record.
     id: String,
     audit: Option<AuditLog>,
@@ -51,6 +53,7 @@ impl Services {
             broker: Broker::new(config.approval_timeout),
             events: EventLog::default(),
             registry: ToolRegistry::standard(),
+            repositories: Repositories::default(),
             rules: RwLock::new(Arc::new(std::mem::take(&mut config.rules))),
             approvals: Mutex::default(),
             opened: Mutex::default(),

@@ -92,6 +92,7 @@ impl ShellRequest {
             cwd: Some(params.cwd.clone()),
             roots: services.roots(),
             home: config.home(),
+            git_runs: services.repositories.runs(&params.cwd, &params.env),
         };
         let judgement = judge(&params.command, &around, &services.rules());
         let proposed = propose(&judgement, asked.prefix_rule.as_deref());

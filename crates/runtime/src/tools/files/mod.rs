@@ -72,7 +72,7 @@ fn look_at(path: &Path, what: &str, invocation: &ToolInvocation<'_>) -> Result<(
 fn refuse_secrets(path: &Path, home: Option<PathBuf>) -> Result<(), CodexErr> {
     // The same tables that a command is judged by.
     let words = ["cat".to_owned(), path.to_string_lossy().into_owned()];
-    let around = Surroundings { cwd: None, roots: Vec::new(), home };
+    let around = Surroundings { home, ..Surroundings::default() };
     match danger::find(&script::read(&words), &around) {
         None => Ok(()),
         Some(danger) => Err(CodexErr::Forbidden {
