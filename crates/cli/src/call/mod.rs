@@ -158,6 +158,9 @@ struct Serving {
 impl Serving {
     async fn serve(&mut self, session: &Session, mut lines: Lines) -> io::Result<u8> {
         let mut events = session.events(Delivery::Complete).await;
+        while let Some(event) = events.try_next() {
+            self.hear(&event).await?;
+        }
         while let Some(calls) = self.next_calls(&mut lines).await? {
             let requester = self.requester.clone();
             let turn = std::mem::replace(&mut self.turn, requester.begin_turn());
@@ -200,6 +203,8 @@ impl Serving {
     async fn hear(&mut self, event: &sandgate_protocol::SessionEvent) -> io::Result<()> {
         if self.show_events {
             io::stderr().write_all(&wire::as_line(event))?;
+        } else if let Event::Warning(notice) = &event.event {
+            let _ = io::stderr().write_all(&notes::warning(&visible_line(&notice.message)));
         }
         if let Event::ApprovalResponse(response) = &event.event
             && response.answered_by == AnsweredBy::Nobody

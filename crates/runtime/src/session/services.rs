@@ -34,6 +34,8 @@ pub(crate) struct Services {
     approvals: Mutex<ApprovalStore>,
     /// What a person has opened for the rest of the session.
     opened: Mutex<Extras>,
+    /// Warnings from before anybody could listen.
+    unheard: Mutex<Vec<String>>,
 }
 
 impl Services {
@@ -57,9 +59,12 @@ impl Services {
             rules: RwLock::new(Arc::new(std::mem::take(&mut config.rules))),
             approvals: Mutex::default(),
             opened: Mutex::default(),
+            unheard: Mutex::default(),
             config,
         };
         services.record(&Record::SessionStarted(services.beginning()))?;
+        let settled = services.recover_patches();
+        *services.unheard.lock().unwrap_or_else(PoisonError::into_inner) = settled;
         Ok(services)
     }
 
@@ -88,6 +93,11 @@ impl Services {
     /// The rules as they are now.
     pub(crate) fn rules(&self) -> Arc<Rules> {
         Arc::clone(&self.rules.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// The warnings that nobody could hear yet.
+    pub(super) fn take_unheard(&self) -> Vec<String> {
+        std::mem::take(&mut *self.unheard.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// What was approved for the session.

@@ -254,7 +254,12 @@ impl ToolRuntime<PatchRequest> for PatchTool {
         let journals = services.journals();
         let applying = tokio::task::spawn_blocking(move || apply(&plan, &roots, &journals));
         let result = match applying.await {
-            Ok(Ok(_)) => Ok(request.plan.summary()),
+            Ok(Ok(applied)) => {
+                for message in services.note_recovered(&applied.recovered) {
+                    services.warn(Some(call_id()), message).await;
+                }
+                Ok(request.plan.summary())
+            }
             Ok(Err(error)) => Err(error.to_string()),
             Err(error) => Err(format!("it was cut off: {error}")),
         };
