@@ -27,6 +27,7 @@ mod runtime;
 mod session;
 mod terminal;
 mod tools;
+mod turn_diff;
 
 pub use approval::{Answer, AnswerError, Approver, Question, command_text};
 pub use deltas::{MAX_DELTA_BYTES, MAX_EXEC_OUTPUT_DELTAS_PER_CALL};
@@ -45,6 +46,8 @@ pub use terminal::{enforcement, run_in_terminal_as_person, unfinished_roots};
 pub use tools::{
     AskedCommand, ToolHandler, ToolInvocation, ToolKind, ToolRegistry, ToolResult, ToolSpec,
 };
+
+pub use turn_diff::TurnDiffs;
 
 /// Whether a shell reads the person's profile first.
 pub use sandgate_process::Login;

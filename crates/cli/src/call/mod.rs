@@ -10,7 +10,7 @@ use crate::{exit, notes};
 use clap::error::ErrorKind;
 use lines::Lines;
 use sandgate_protocol::{AnsweredBy, Event, ToolCall, visible_line};
-use sandgate_runtime::{Approver, Delivery, Requester, Runtime, Session, Turn};
+use sandgate_runtime::{Approver, Delivery, Requester, Runtime, Session, Turn, TurnDiffs};
 use std::collections::VecDeque;
 use std::io::{self, Write as _};
 use std::path::PathBuf;
@@ -92,6 +92,10 @@ fn start(cli: &CliCall) -> io::Result<u8> {
 async fn serve(runtime: Arc<Runtime>, cli: &CliCall, lines: Option<Lines>) -> io::Result<u8> {
     let mut config = cli.session.config();
     config.front_end = "call".to_owned();
+    if !cli.events {
+        // What a turn changed is an event, and nobody would see it.
+        config.turn_diffs = TurnDiffs::Off;
+    }
     let session = Session::start(runtime, config).map_err(io::Error::other)?;
     let requester = session.requester();
     let Some(lines) = lines.filter(|_| !cli.tools) else {
@@ -165,10 +169,14 @@ impl Serving {
             let requester = self.requester.clone();
             let turn = std::mem::replace(&mut self.turn, requester.begin_turn());
             let (results, mut ended) = tokio::sync::mpsc::unbounded_channel();
-            let calling = requester.call_each(calls, &turn, |result| {
-                // The receiver lives as long as this call does.
-                let _ = results.send(result);
-            });
+            let calling = async {
+                let told = |result| {
+                    // The receiver lives as long as this call does.
+                    let _ = results.send(result);
+                };
+                requester.call_each(calls, &turn, told).await;
+                requester.end_turn(turn).await;
+            };
             tokio::pin!(calling);
             loop {
                 tokio::select! {

@@ -5,6 +5,7 @@
 //! not.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::io;
 use std::path::Path;
 
@@ -23,8 +24,28 @@ pub(crate) struct Clean {
     pub(crate) changed: (u32, u32),
     pub(crate) inode: u32,
     pub(crate) size: u32,
-    /// In hexadecimal.
-    pub(crate) object: String,
+    pub(crate) object: ObjectName,
+}
+
+/// The name of an object, which is made from what it holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct ObjectName {
+    bytes: [u8; 32],
+    length: usize,
+}
+
+impl ObjectName {
+    fn of(name: &[u8]) -> Option<Self> {
+        let mut bytes = [0; 32];
+        bytes.get_mut(..name.len())?.copy_from_slice(name);
+        Some(Self { bytes, length: name.len() })
+    }
+}
+
+impl fmt::Display for ObjectName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.bytes[..self.length].iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
 }
 
 /// What an index says.
@@ -108,7 +129,7 @@ fn parse(bytes: &[u8], wanted: Wanted, name_length: NameLength) -> Option<Index>
                 modified: (number(start + 8)?, number(start + 12)?),
                 inode: number(start + 20)?,
                 size: number(start + 36)?,
-                object: object.iter().map(|byte| format!("{byte:02x}")).collect(),
+                object: ObjectName::of(object)?,
             };
             // What is being merged is in it up to three times, and is none of them.
             if stage == 0 {

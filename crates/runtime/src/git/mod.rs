@@ -6,11 +6,14 @@
 mod config;
 mod index;
 mod runs;
+mod tracked;
 
 #[cfg(all(test, unix))]
 mod canary_tests;
 
-pub(crate) use runs::Repositories;
+pub(crate) use index::ObjectName;
+pub(crate) use runs::{ELSEWHERE, Repositories};
+pub(crate) use tracked::TrackedFiles;
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _};

@@ -23,7 +23,7 @@ const LARGEST: u64 = 1 << 20;
 const MOST_REPOSITORIES: usize = 256;
 
 /// Variables by which git takes another repository than the one around it.
-const ELSEWHERE: [&str; 5] =
+pub(crate) const ELSEWHERE: [&str; 5] =
     ["GIT_COMMON_DIR", "GIT_DIR", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_WORK_TREE"];
 
 /// Looks at repositories, and remembers what it saw until a file changes.

@@ -85,6 +85,15 @@ impl Requester {
         Turn::new(&self.services)
     }
 
+    /// Ends a turn: if it changed anything in the workspace, everybody is told what. A turn that is only
+    /// dropped tells nothing.
+    pub async fn end_turn(&self, turn: Turn) {
+        let diff = turn.diff().await;
+        if !diff.unified_diff.is_empty() || !diff.not_shown.is_empty() {
+            self.services.events.tell(&Event::TurnDiff(diff)).await;
+        }
+    }
+
     /// Takes one command the whole way, for a front end that has it as a command and not as a call.
     ///
     /// # Errors

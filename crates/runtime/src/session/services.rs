@@ -11,6 +11,7 @@ use crate::resolve::directory;
 use crate::rules::append_rule;
 use crate::runtime::Runtime;
 use crate::tools::ToolRegistry;
+use crate::turn_diff::KeptContents;
 use sandgate_patch::Roots as PatchRoots;
 use sandgate_policy::ApprovalStore;
 use sandgate_policy::Extras;
@@ -27,6 +28,8 @@ pub(crate) struct Services {
     pub(crate) events: EventLog,
     pub(crate) registry: ToolRegistry,
     pub(crate) repositories: Repositories,
+    /// What is remembered of files from turn to turn.
+    pub(crate) kept: KeptContents,
     /// What the session is called by in the record.
     id: String,
     audit: Option<AuditLog>,
@@ -56,6 +59,7 @@ impl Services {
             events: EventLog::default(),
             registry: ToolRegistry::standard(),
             repositories: Repositories::default(),
+            kept: KeptContents::default(),
             rules: RwLock::new(Arc::new(std::mem::take(&mut config.rules))),
             approvals: Mutex::default(),
             opened: Mutex::default(),

@@ -250,6 +250,7 @@ impl ToolRuntime<PatchRequest> for PatchTool {
             true => Vec::new(),
             false => request.outside.iter().map(|outside| outside.path.clone()).collect(),
         };
+        ctx.turn.changes.before_patch(&request.plan).await;
         let (plan, roots) = (request.plan.clone(), services.patch_roots(approved));
         let journals = services.journals();
         let applying = tokio::task::spawn_blocking(move || apply(&plan, &roots, &journals));

@@ -96,7 +96,7 @@ fn arguments<'a>(invocation: &ToolInvocation<'a>) -> Result<&'a str, CodexErr> {
 }
 
 /// Whether something is looked at: not what git keeps for itself, nor what keeps a name free.
-fn is_listed(entry: &ignore::DirEntry) -> bool {
+pub(crate) fn is_listed(entry: &ignore::DirEntry) -> bool {
     entry.depth() == 0
         || (entry.file_name() != ".git" && !sandgate_sandbox::keeps_a_name_free(entry.path()))
 }
