@@ -293,6 +293,44 @@ fn the_settings_of_a_submodule_count() {
     assert_eq!(world.start_canary(&at, COMMANDS), [""; 0]);
 }
 
+/// spec REPO.9: A repository inside another is found in an index of every version and of both lengths of
+/// object names; an index that is split over two files counts as unreadable.
+#[test]
+fn inner_repositories_are_found_in_every_index() {
+    let Some(world) = World::new() else { return };
+    let object = |length: usize| "1".repeat(length);
+    for (name, init, version, length) in [
+        ("two", &["init", "-q"][..], "2", 40),
+        ("three", &["init", "-q"], "3", 40),
+        ("four", &["init", "-q"], "4", 40),
+        ("sha256", &["init", "-q", "--object-format=sha256"], "2", 64),
+    ] {
+        let at = world.path(name);
+        fs::create_dir(&at).unwrap();
+        world.git(&at, init);
+        for file in ["a", "b/c", "b/d", "z"] {
+            fs::create_dir_all(at.join("b")).unwrap();
+            fs::write(at.join(file), file).unwrap();
+        }
+        world.git(&at, &["add", "a", "b"]);
+        // What is only intended to be added needs version 3.
+        world.git(&at, &["add", "-N", "z"]);
+        let link = format!("160000,{},b/inner", object(length));
+        world.git(&at, &["update-index", "--add", "--cacheinfo", &link]);
+        world.git(&at, &["update-index", "--index-version", version]);
+        assert!(world.git(&at, &["ls-files", "-s"]).contains("160000"), "{name}");
+        assert_eq!(world.runs(&at), [""; 0], "{name}");
+        fs::create_dir(at.join("b/inner")).unwrap();
+        world.git(&at.join("b/inner"), &["init", "-q"]);
+        world.set(&at.join("b/inner/.git/config"), "[filter \"x\"]\nclean = CANARY");
+        assert_eq!(world.runs(&at), ["filter.x.clean"], "{name}");
+    }
+    let at = world.path("four");
+    world.git(&at, &["update-index", "--split-index"]);
+    let index = at.join(".git/index");
+    assert!(world.runs(&at).contains(&format!("{} cannot be read", index.display())));
+}
+
 /// spec REPO.5: The settings of a linked work tree, of the repository it belongs to, and of a `.git`
 /// that is a file or a link count as well.
 #[test]

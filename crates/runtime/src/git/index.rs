@@ -10,7 +10,17 @@ use std::io;
 use std::path::Path;
 
 /// The most that is read of one.
-const LARGEST: u64 = 256 << 20;
+const LARGEST: u64 = 128 << 20;
+
+/// Longer than any path that a system takes.
+const LONGEST_PATH: usize = 4096;
+
+/// The most repositories inside of one that are followed.
+const MOST_GITLINKS: usize = 1000;
+
+/// Paths may share their beginnings, so that a small index could stand for a very large one. An honest
+/// one is not so many times smaller than its paths.
+const MOST_EXPANSION: usize = 16;
 
 /// So long is the part of an entry in front of the object's name.
 const STAT: usize = 40;
@@ -98,6 +108,7 @@ fn parse(bytes: &[u8], wanted: Wanted, name_length: NameLength) -> Option<Index>
     let mut index = Index::default();
     let mut at = 12;
     let mut path: Vec<u8> = Vec::new();
+    let mut written_out = 0;
     for _ in 0..count {
         let start = at;
         let mode = number(start + 24)?;
@@ -115,6 +126,13 @@ fn parse(bytes: &[u8], wanted: Wanted, name_length: NameLength) -> Option<Index>
         let length = bytes.get(at..)?.iter().position(|byte| *byte == 0)?;
         path.extend_from_slice(&bytes[at..at + length]);
         at += length + 1;
+        written_out += path.len();
+        if path.len() > LONGEST_PATH
+            || written_out / MOST_EXPANSION > bytes.len()
+            || index.gitlinks.len() > MOST_GITLINKS
+        {
+            return None;
+        }
         if version < 4 {
             // Entries are padded with one to eight NULs.
             at = start + (at - start).next_multiple_of(8);
@@ -169,4 +187,65 @@ fn varint(bytes: &[u8], mut at: usize) -> Option<(usize, usize)> {
         value = value.checked_add(1)?.checked_mul(128)? | usize::from(byte & 0x7f);
     }
     Some((value, at))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// An index of version 4 whose files all begin with the same long path.
+    fn entry(strip: u8, more: &[u8], mode: u32) -> Vec<u8> {
+        let mut entry = vec![0; STAT + 20 + 2];
+        entry[24..28].copy_from_slice(&mode.to_be_bytes());
+        entry.push(strip);
+        entry.extend(more);
+        entry.push(0);
+        entry
+    }
+
+    fn index(entries: &[Vec<u8>]) -> Vec<u8> {
+        let count = u32::try_from(entries.len()).unwrap();
+        let mut bytes = [b"DIRC", &4_u32.to_be_bytes()[..], &count.to_be_bytes()].concat();
+        bytes.extend(entries.concat());
+        bytes.extend([0; 20]);
+        bytes
+    }
+
+    #[test]
+    fn paths_that_share_their_beginning_are_found() {
+        let entries = [
+            entry(0, b"dir/one", 0o100_644),
+            entry(3, b"two", 0o160_000),
+            entry(7, b"z", 0o120_000),
+        ];
+        let read = parse(&index(&entries), Wanted::Everything, NameLength::Sha1).unwrap();
+        assert_eq!(read.gitlinks, [b"dir/two".to_vec()]);
+        assert!(read.files.contains_key(&b"dir/one"[..]) && read.files.len() == 1);
+    }
+
+    #[test]
+    fn an_index_that_stands_for_far_more_than_it_is_makes_no_sense() {
+        let long = entry(0, &vec![b'x'; 4000], 0o100_644);
+        let many: Vec<Vec<u8>> =
+            std::iter::once(long).chain((0..1000).map(|_| entry(1, b"y", 0o100_644))).collect();
+        assert_eq!(parse(&index(&many), Wanted::Everything, NameLength::Sha1), None);
+        let links: Vec<Vec<u8>> = (0..1100).map(|_| entry(0, b"y", 0o160_000)).collect();
+        assert_eq!(parse(&index(&links), Wanted::Gitlinks, NameLength::Sha1), None);
+        let too_long = entry(0, &vec![b'x'; 5000], 0o160_000);
+        assert_eq!(parse(&index(&[too_long]), Wanted::Gitlinks, NameLength::Sha1), None);
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_make_reading_fail_badly(
+            tail in prop::collection::vec(any::<u8>(), 0..400), version in 0_u32..6, count in any::<u32>(),
+        ) {
+            let head = [b"DIRC", &version.to_be_bytes()[..], &count.to_be_bytes()].concat();
+            let bytes = [head, tail].concat();
+            for length in [NameLength::Sha1, NameLength::Sha256] {
+                let _ = parse(&bytes, Wanted::Everything, length);
+            }
+        }
+    }
 }
