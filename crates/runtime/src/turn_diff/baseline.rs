@@ -49,7 +49,14 @@ pub(super) enum Held {
 /// What is remembered of files from one turn to the next, so that each is read once.
 #[derive(Debug, Default)]
 pub(crate) struct KeptContents {
-    kept: Mutex<HashMap<PathBuf, (Stamp, Arc<[u8]>)>>,
+    kept: Mutex<HashMap<PathBuf, Kept>>,
+}
+
+/// What a file held that looked like this.
+#[derive(Debug)]
+struct Kept {
+    stamp: Stamp,
+    contents: Arc<[u8]>,
 }
 
 impl Baseline {
@@ -69,17 +76,18 @@ impl Baseline {
                 Held::Object(object)
             } else {
                 let remembered = before.remove(&path);
-                let same = remembered.filter(|(then, _)| *then == stamp && !unsettled);
+                let same = remembered.filter(|kept| kept.stamp == stamp && !unsettled);
                 let fits = stamp.size <= LARGEST_FILE.min(left);
                 let contents = match same {
-                    Some((_, contents)) if fits => Some(contents),
+                    Some(kept) if fits => Some(kept.contents),
                     _ if !fits || Instant::now() > deadline => None,
                     _ => read(&root.join(&path), stamp.kind),
                 };
                 match contents {
                     Some(contents) => {
                         left = left.saturating_sub(contents.len() as u64);
-                        after.insert(path.clone(), (stamp, Arc::clone(&contents)));
+                        let kept = Kept { stamp, contents: Arc::clone(&contents) };
+                        after.insert(path.clone(), kept);
                         Held::Contents(contents)
                     }
                     None => Held::NotKept,
