@@ -172,6 +172,13 @@ async fn what_git_has_is_not_kept_twice() {
     assert_eq!(told.not_shown, [""; 0]);
     assert_eq!(told.unified_diff.matches("-line 50\n+LINE 50\n").count(), 2, "{told:?}");
     assert!(!mark.exists());
+
+    // It really was git that had it.
+    fs::remove_dir_all(top.join(".git/objects")).unwrap();
+    fs::create_dir(top.join(".git/objects")).unwrap();
+    let not_kept =
+        ["a.txt", "sub/b.txt"].map(|name| format!("{name}: changed; its old content was not kept"));
+    assert_eq!(turn.diff().await.not_shown, not_kept);
 }
 
 /// spec TURN.9: A session that is told to follows nothing, and one that can only read looks at nothing
