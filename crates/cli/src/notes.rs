@@ -20,6 +20,11 @@ pub(crate) fn error(what: &str, advice: Option<&str>) -> Vec<u8> {
     note
 }
 
+/// Something that a person should know, and that stops nothing. `what` is a line.
+pub(crate) fn warning(what: &str) -> Vec<u8> {
+    line(WARNING, &format!("warning: {what}"))
+}
+
 /// What the person can do about it, where the error itself does not say.
 pub(crate) fn advice(kind: FailureKind) -> Option<&'static str> {
     match kind {

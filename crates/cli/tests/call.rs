@@ -102,6 +102,35 @@ fn without_anybody_to_decide_it_says_what_was_asked() {
     assert!(!world.path("made").exists());
 }
 
+/// spec CALL.12: A line of calls is a turn of its own: with `--events` what the turn changed is told as
+/// an event when all its calls have ended, and standard output has the results and nothing else.
+#[test]
+fn what_a_line_of_calls_changed_is_an_event() {
+    let world = World::new();
+    fs::create_dir(world.path("work")).unwrap();
+    let work = world.path("work");
+    let touch = |id: &str, name: &str| shell(id, &["cp", "/dev/null", name]);
+    let lines =
+        [json!([touch("a", "one"), touch("b", "two")]), shell("c", &["ls"]), touch("d", "three")];
+    let options = ["--cd", work.to_str().unwrap()];
+    let plain = serve(&world, &options, &lines);
+    let made = ["one", "two", "three"].map(|name| fs::remove_file(world.path("work").join(name)));
+    assert!(made.iter().all(Result::is_ok), "{plain:?}");
+    let outcome = serve(&world, &[&options[..], &["--events"]].concat(), &lines);
+    assert_eq!(outcome.events(), plain.events());
+    assert_eq!(plain.stderr, "");
+    let told: Vec<Value> =
+        outcome.stderr.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let diffs: Vec<&str> = told
+        .iter()
+        .filter(|event| event["type"] == "TurnDiff")
+        .map(|event| event["unified_diff"].as_str().unwrap())
+        .collect();
+    let new = |name: &str| format!("diff --git a/{name} b/{name}\nnew file mode 100644\n");
+    assert_eq!(diffs, [new("one") + &new("two"), new("three")]);
+    assert_eq!(told.last().unwrap()["type"], "TurnDiff", "it comes after its calls");
+}
+
 /// spec CALL.5: `--decide approve` and `--decide deny` answer every question; a file answers them line
 /// by line.
 #[test]

@@ -2,9 +2,10 @@
 
 use crate::paths::shown;
 use crate::plan::{FileChange, Plan};
-use similar::{DiffTag, TextDiff};
+use similar::{ChangeTag, DiffTag, TextDiff};
 use std::fmt::Write as _;
 use std::path::Path;
+use std::time::Duration;
 
 /// How many lines a change adds and removes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -78,9 +79,7 @@ impl FileChange {
             let _ = writeln!(text, "Binary files {from} and {to} differ");
             return text;
         }
-        let (old, new) = (lines(old), lines(new));
-        let diff = compare(&old, &new);
-        let _ = write!(text, "{}", diff.unified_diff().header(&from, &to));
+        text.push_str(&unified(&from, &to, old, new, None));
         text
     }
 
@@ -125,6 +124,39 @@ impl FileChange {
     }
 }
 
+/// The way from one text to another as git writes it: the two names and the hunks, nothing if the texts
+/// are the same. What is not UTF-8 is replaced. After `patience` a way longer than need be will do.
+pub fn unified(from: &str, to: &str, old: &[u8], new: &[u8], patience: Option<Duration>) -> String {
+    let (old, new) = (lines(old), lines(new));
+    let mut config = TextDiff::configure();
+    config.newline_terminated(true);
+    if let Some(patience) = patience {
+        config.timeout(patience);
+    }
+    let diff = config.diff_slices(&old, &new);
+    let mut text = String::new();
+    for hunk in diff.unified_diff().iter_hunks() {
+        if text.is_empty() {
+            let _ = write!(text, "--- {from}\n+++ {to}\n");
+        }
+        let _ = writeln!(text, "{}", hunk.header());
+        for change in hunk.iter_changes() {
+            let line: &[u8] = change.value();
+            text.push_str(match change.tag() {
+                ChangeTag::Equal => " ",
+                ChangeTag::Delete => "-",
+                ChangeTag::Insert => "+",
+            });
+            text.push_str(&String::from_utf8_lossy(line));
+            // Not what the crate would do: to it a CR alone ends a line too.
+            if !line.ends_with(b"\n") {
+                text.push_str("\n\\ No newline at end of file\n");
+            }
+        }
+    }
+    text
+}
+
 /// Only LF ends a line, as it does for git.
 fn lines(contents: &[u8]) -> Vec<&[u8]> {
     contents.split_inclusive(|byte| *byte == b'\n').collect()
@@ -136,4 +168,16 @@ fn compare<'a>(old: &[&'a [u8]], new: &[&'a [u8]]) -> TextDiff<'a, 'a, [u8]> {
 
 fn is_binary(contents: &[u8]) -> bool {
     contents[..contents.len().min(TELLING_BYTES)].contains(&0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_carriage_return_alone_ends_no_line() {
+        let expected = "--- a\n+++ b\n@@ -0,0 +1 @@\n+x\r\n\\ No newline at end of file\n";
+        assert_eq!(unified("a", "b", b"", b"x\r", None), expected);
+        assert_eq!(unified("a", "b", b"x\r", b"x\r", None), "");
+    }
 }

@@ -31,7 +31,7 @@ mod tree;
 mod undo;
 
 pub use apply::{Applied, ApplyError, apply};
-pub use diff::Counts;
+pub use diff::{Counts, unified};
 pub use disk::Disk;
 pub use parse::{LARGEST_TEXT, MOST_PARTS, ParseError, Problem};
 pub use patch::{Hunk, HunkLine, Patch, Section};

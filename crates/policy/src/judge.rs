@@ -87,7 +87,8 @@ pub fn judge(argv: &[String], around: &Surroundings, rules: &Rules) -> Judgement
         .commands
         .iter()
         .map(|command| Part {
-            safety: safe::check(command, reading.reader),
+            safety: safe::check(command, reading.reader)
+                .and_then(|()| safe::check_repository(command, &around.git_runs)),
             rules: rules.matching(command).cloned().collect(),
             writes: writes_of(command, around, moved),
         })

@@ -13,6 +13,9 @@ pub struct Surroundings {
     pub roots: Vec<PathBuf>,
     /// The person's home directory, absolute.
     pub home: Option<PathBuf>,
+    /// What of the repository around the working directory has git run programs although it was told
+    /// to only read: settings such as `filter.x.clean`. Empty if nothing has.
+    pub git_runs: Vec<String>,
 }
 
 impl Surroundings {

@@ -17,6 +17,7 @@ fn around() -> Surroundings {
         cwd: Some("/home/u/project".into()),
         roots: vec!["/home/u/project".into()],
         home: Some("/home/u".into()),
+        ..Surroundings::default()
     }
 }
 
@@ -120,6 +121,7 @@ fn a_root_inside_a_protected_place_is_open() {
         cwd: Some("/home/u/.codex/worktrees/a".into()),
         roots: vec!["/home/u/.codex/worktrees/a".into()],
         home: Some("/home/u".into()),
+        ..Surroundings::default()
     };
     assert_eq!(reason("echo x > file", &around), None);
     assert_eq!(reason("rm -rf target", &around), None);

@@ -12,6 +12,7 @@ fn around() -> Surroundings {
         cwd: Some("/home/u/project".into()),
         roots: vec!["/home/u/project".into()],
         home: Some("/home/u".into()),
+        ..Surroundings::default()
     }
 }
 

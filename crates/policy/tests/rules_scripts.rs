@@ -27,6 +27,7 @@ fn around() -> Surroundings {
         cwd: Some("/ws".into()),
         roots: vec!["/ws".into()],
         home: Some("/home/me".into()),
+        ..Surroundings::default()
     }
 }
 

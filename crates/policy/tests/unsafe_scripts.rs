@@ -10,7 +10,11 @@ fn judged(shell: &str, script: &str, rules: &Rules) -> Judgement {
         "cmd" => "/c",
         _ => "-c",
     };
-    let around = Surroundings { cwd: Some("/ws".into()), roots: vec!["/ws".into()], home: None };
+    let around = Surroundings {
+        cwd: Some("/ws".into()),
+        roots: vec!["/ws".into()],
+        ..Surroundings::default()
+    };
     judge(&[shell, option, script].map(str::to_owned), &around, rules)
 }
 

@@ -126,6 +126,9 @@ pub(crate) fn keep_to_reading(env: &mut BTreeMap<OsString, OsString>) {
         ("log.diffMerges", "separate"),
         // A submodule is another repository, with a configuration of its own.
         ("diff.ignoreSubmodules", "all"),
+        ("diff.submodule", "short"),
+        ("status.submoduleSummary", "false"),
+        ("submodule.recurse", "false"),
     ];
     env.insert("GIT_OPTIONAL_LOCKS".into(), "0".into());
     env.insert("GIT_PAGER".into(), "cat".into());
@@ -243,7 +246,7 @@ mod tests {
         let get = |name: &str| env.get(OsStr::new(name)).and_then(|value| value.to_str());
         assert_eq!(get("GIT_CONFIG_KEY_0"), Some("user.name"));
         assert_eq!(get("GIT_CONFIG_KEY_1"), Some("core.fsmonitor"));
-        assert_eq!(get("GIT_CONFIG_COUNT"), Some("12"));
+        assert_eq!(get("GIT_CONFIG_COUNT"), Some("15"));
         assert_eq!(get("GIT_OPTIONAL_LOCKS"), Some("0"));
         assert_eq!(get("GIT_EXTERNAL_DIFF"), None);
     }

@@ -13,6 +13,7 @@ mod directory;
 mod environment;
 mod error;
 mod events;
+mod git;
 mod observe;
 mod orchestrator;
 mod outcome;
@@ -26,6 +27,7 @@ mod runtime;
 mod session;
 mod terminal;
 mod tools;
+mod turn_diff;
 mod unified_exec;
 
 pub use approval::{Answer, AnswerError, Approver, Question, command_text};
@@ -45,6 +47,8 @@ pub use terminal::{enforcement, run_in_terminal_as_person, unfinished_roots};
 pub use tools::{
     AskedCommand, ToolHandler, ToolInvocation, ToolKind, ToolRegistry, ToolResult, ToolSpec,
 };
+
+pub use turn_diff::TurnDiffs;
 
 /// Whether a shell reads the person's profile first.
 pub use sandgate_process::Login;

@@ -1,6 +1,7 @@
 //! Judging for a front end, which may look at a decision but has no part in it.
 
 use crate::RuntimeError;
+use crate::git::Repositories;
 use crate::resolve;
 use std::path::{Path, PathBuf};
 
@@ -21,7 +22,8 @@ pub use sandgate_policy::{
 /// When there is no such directory.
 pub fn surroundings(directory: &Path) -> Result<Surroundings, RuntimeError> {
     let cwd = resolve::directory(directory)?;
-    Ok(Surroundings { roots: vec![cwd.clone()], cwd: Some(cwd), home: home() })
+    let git_runs = Repositories::default().runs(&cwd, &std::env::vars_os().collect());
+    Ok(Surroundings { roots: vec![cwd.clone()], cwd: Some(cwd), home: home(), git_runs })
 }
 
 /// The person's home directory.

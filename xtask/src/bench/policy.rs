@@ -67,6 +67,7 @@ fn around() -> Surroundings {
         cwd: Some("/home/me/project".into()),
         roots: vec!["/home/me/project".into()],
         home: Some("/home/me".into()),
+        ..Surroundings::default()
     }
 }
 

@@ -10,7 +10,7 @@ use crate::{exit, notes};
 use clap::error::ErrorKind;
 use lines::Lines;
 use sandgate_protocol::{AnsweredBy, Event, ToolCall, visible_line};
-use sandgate_runtime::{Approver, Delivery, Requester, Runtime, Session, Turn};
+use sandgate_runtime::{Approver, Delivery, Requester, Runtime, Session, Turn, TurnDiffs};
 use std::collections::VecDeque;
 use std::io::{self, Write as _};
 use std::path::PathBuf;
@@ -92,6 +92,10 @@ fn start(cli: &CliCall) -> io::Result<u8> {
 async fn serve(runtime: Arc<Runtime>, cli: &CliCall, lines: Option<Lines>) -> io::Result<u8> {
     let mut config = cli.session.config();
     config.front_end = "call".to_owned();
+    if !cli.events {
+        // What a turn changed is an event, and nobody would see it.
+        config.turn_diffs = TurnDiffs::Off;
+    }
     let session = Session::start(runtime, config).map_err(io::Error::other)?;
     let requester = session.requester();
     let Some(lines) = lines.filter(|_| !cli.tools) else {
@@ -158,14 +162,21 @@ struct Serving {
 impl Serving {
     async fn serve(&mut self, session: &Session, mut lines: Lines) -> io::Result<u8> {
         let mut events = session.events(Delivery::Complete).await;
+        while let Some(event) = events.try_next() {
+            self.hear(&event).await?;
+        }
         while let Some(calls) = self.next_calls(&mut lines).await? {
             let requester = self.requester.clone();
             let turn = std::mem::replace(&mut self.turn, requester.begin_turn());
             let (results, mut ended) = tokio::sync::mpsc::unbounded_channel();
-            let calling = requester.call_each(calls, &turn, |result| {
-                // The receiver lives as long as this call does.
-                let _ = results.send(result);
-            });
+            let calling = async {
+                let told = |result| {
+                    // The receiver lives as long as this call does.
+                    let _ = results.send(result);
+                };
+                requester.call_each(calls, &turn, told).await;
+                requester.end_turn(turn).await;
+            };
             tokio::pin!(calling);
             loop {
                 tokio::select! {
@@ -200,6 +211,8 @@ impl Serving {
     async fn hear(&mut self, event: &sandgate_protocol::SessionEvent) -> io::Result<()> {
         if self.show_events {
             io::stderr().write_all(&wire::as_line(event))?;
+        } else if let Event::Warning(notice) = &event.event {
+            let _ = io::stderr().write_all(&notes::warning(&visible_line(&notice.message)));
         }
         if let Event::ApprovalResponse(response) = &event.event
             && response.answered_by == AnsweredBy::Nobody

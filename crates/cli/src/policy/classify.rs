@@ -208,7 +208,12 @@ fn surroundings(
     let relative = cwd.iter().chain(&roots).find(|path| !path.is_absolute());
     match relative {
         Some(path) => Err(format!("{path:?} is not an absolute path")),
-        None => Ok(Surroundings { cwd, roots, home: home.map(Path::to_owned) }),
+        None => Ok(Surroundings {
+            cwd,
+            roots,
+            home: home.map(Path::to_owned),
+            ..Surroundings::default()
+        }),
     }
 }
 

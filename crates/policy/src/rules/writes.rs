@@ -116,6 +116,7 @@ mod tests {
             cwd: Some("/ws/sub".into()),
             roots: vec!["/ws".into(), "/tmp".into()],
             home: Some("/home/me".into()),
+            ..Surroundings::default()
         }
     }
 

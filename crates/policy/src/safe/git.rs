@@ -276,6 +276,22 @@ pub(super) fn check(arguments: &[Word]) -> Result<(), NotSafe> {
     }
 }
 
+/// Subcommands that look at names, references and settings and never into a file, so that no filter,
+/// converter or external diff can be run for them. Sorted by name.
+#[rustfmt::skip] // A table, laid out by hand.
+const NEVER_INSIDE: &[&str] = &[
+    "--version", "branch", "check-attr", "check-ignore", "config", "count-objects", "for-each-ref",
+    "merge-base", "name-rev", "remote", "rev-parse", "show-ref", "symbolic-ref", "tag", "version",
+    "worktree",
+];
+
+/// Whether a call of git may look into files, where a repository's settings can have programs run.
+pub(super) fn looks_inside(arguments: &[Word]) -> bool {
+    let mut words = arguments.iter().filter_map(Word::as_literal);
+    let subcommand = words.find(|word| *word != "--no-pager");
+    subcommand.is_some_and(|name| !NEVER_INSIDE.contains(&name))
+}
+
 fn check_options(subcommand: &Program, arguments: &[Word]) -> Result<(), NotSafe> {
     walk(subcommand, arguments, &mut |seen| check_value(&seen))
 }

@@ -75,15 +75,40 @@ pub fn together(commands: &[SimpleCommand]) -> Result<(), NotSafe> {
             return Err(NotSafe("a part of it goes on in the background".to_owned()));
         }
         let name = command.program().unwrap_or_default();
-        let program = is_system_program(name).unwrap_or(name);
         // git obeys the configuration of the repository that it is run in, and the one that was
         // looked at before is the session's own. No other program here reads one.
-        if moved && (program == "git" || program.eq_ignore_ascii_case("git.exe")) {
+        if moved && is_git(name) {
             return Err(NotSafe("it runs git in another directory".to_owned()));
         }
         moved |= moves(name);
     }
     Ok(())
+}
+
+/// Whether a command that is safe alone is safe in a repository whose configuration has git run these
+/// programs.
+///
+/// # Errors
+/// When git would look at something that they are run for.
+pub fn check_repository(command: &SimpleCommand, git_runs: &[String]) -> Result<(), NotSafe> {
+    let name = command.program().unwrap_or_default();
+    match git_runs.first() {
+        Some(first) if is_git(name) && git::looks_inside(&command.words[1..]) => {
+            let more = match git_runs.len() - 1 {
+                0 => String::new(),
+                more => format!(" and {more} more"),
+            };
+            let first = shown(first);
+            Err(NotSafe(format!("this repository's configuration runs programs: {first}{more}")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Whether a name is git's, in any shell.
+fn is_git(name: &str) -> bool {
+    let program = is_system_program(name).unwrap_or(name);
+    program.eq_ignore_ascii_case("git") || program.eq_ignore_ascii_case("git.exe")
 }
 
 /// Whether a command changes the directory that later ones run in. Which shell reads it is not asked:

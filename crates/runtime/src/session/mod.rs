@@ -4,6 +4,7 @@
 //! questions come through an [`Approver`], which is handed to the front end that the person sits at.
 
 mod config;
+mod recovery;
 mod services;
 mod turn;
 
@@ -32,7 +33,7 @@ pub struct Requester {
 }
 
 impl Session {
-    /// Begins a session.
+    /// Begins a session. Patches that a crash broke off are settled first.
     ///
     /// # Errors
     /// When its workspace cannot be used.
@@ -50,9 +51,14 @@ impl Session {
         self.services.broker.approver(front_end)
     }
 
-    /// Listens to what happens from now on.
+    /// Listens to what happens from now on. Who listens first also hears of what was settled when the
+    /// session began.
     pub async fn events(&self, delivery: Delivery) -> Events {
-        self.services.events.listen(delivery).await
+        let events = self.services.events.listen(delivery).await;
+        for message in self.services.take_unheard() {
+            self.services.warn(None, message).await;
+        }
+        events
     }
 
     /// What this machine's sandbox can enforce, told to everybody who listens.
@@ -77,6 +83,15 @@ impl Requester {
     /// Begins a turn.
     pub fn begin_turn(&self) -> Turn {
         Turn::new(&self.services)
+    }
+
+    /// Ends a turn: if it changed anything in the workspace, everybody is told what. A turn that is only
+    /// dropped tells nothing.
+    pub async fn end_turn(&self, turn: Turn) {
+        let diff = turn.diff().await;
+        if !diff.unified_diff.is_empty() || !diff.not_shown.is_empty() {
+            self.services.events.tell(&Event::TurnDiff(diff)).await;
+        }
     }
 
     /// Takes one command the whole way, for a front end that has it as a command and not as a call.

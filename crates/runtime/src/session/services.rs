@@ -5,11 +5,13 @@ use crate::approval::Broker;
 use crate::audit::{Amended, AuditError, AuditLog, Record, SessionEnded, SessionStarted};
 use crate::error::RuntimeError;
 use crate::events::EventLog;
+use crate::git::Repositories;
 use crate::private::own_directory;
 use crate::resolve::directory;
 use crate::rules::append_rule;
 use crate::runtime::Runtime;
 use crate::tools::ToolRegistry;
+use crate::turn_diff::KeptContents;
 use crate::unified_exec::UnifiedExecProcessManager;
 use sandgate_patch::Roots as PatchRoots;
 use sandgate_policy::ApprovalStore;
@@ -31,6 +33,9 @@ pub(crate) struct Services {
     pub(crate) live: UnifiedExecProcessManager,
     /// Itself, for those who outlive a call and not the session.
     me: Weak<Self>,
+    pub(crate) repositories: Repositories,
+    /// What is remembered of files from turn to turn.
+    pub(crate) kept: KeptContents,
     /// What the session is called by in the record.
     id: String,
     audit: Option<AuditLog>,
@@ -38,6 +43,8 @@ pub(crate) struct Services {
     approvals: Mutex<ApprovalStore>,
     /// What a person has opened for the rest of the session.
     opened: Mutex<Extras>,
+    /// Warnings from before anybody could listen.
+    unheard: Mutex<Vec<String>>,
 }
 
 impl Services {
@@ -59,12 +66,17 @@ impl Services {
             broker: Broker::new(config.approval_timeout),
             events: EventLog::default(),
             registry: ToolRegistry::standard(),
+            repositories: Repositories::default(),
+            kept: KeptContents::default(),
             rules: RwLock::new(Arc::new(std::mem::take(&mut config.rules))),
             approvals: Mutex::default(),
             opened: Mutex::default(),
+            unheard: Mutex::default(),
             config,
         });
         services.record(&Record::SessionStarted(services.beginning()))?;
+        let settled = services.recover_patches();
+        *services.unheard.lock().unwrap_or_else(PoisonError::into_inner) = settled;
         Ok(services)
     }
 
@@ -93,6 +105,11 @@ impl Services {
     /// The rules as they are now.
     pub(crate) fn rules(&self) -> Arc<Rules> {
         Arc::clone(&self.rules.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// The warnings that nobody could hear yet.
+    pub(super) fn take_unheard(&self) -> Vec<String> {
+        std::mem::take(&mut *self.unheard.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// What was approved for the session.

@@ -1,8 +1,11 @@
 //! One turn of a conversation: the calls that a model makes until it has nothing more to ask for.
 
 use super::Services;
+use crate::turn_diff::TurnDiffTracker;
 use sandgate_process::Stop;
+use sandgate_protocol::TurnDiff;
 use std::path::PathBuf;
+use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 /// One turn.
@@ -11,11 +14,19 @@ pub struct Turn {
     /// Where relative paths start.
     pub cwd: PathBuf,
     stop: Stop,
+    /// What it changes.
+    pub(crate) changes: TurnDiffTracker,
 }
 
 impl Turn {
-    pub(super) fn new(services: &Services) -> Self {
-        Self { cwd: services.config.workspace.clone(), stop: Stop::default() }
+    pub(super) fn new(services: &Arc<Services>) -> Self {
+        let cwd = services.config.workspace.clone();
+        Self { cwd, stop: Stop::default(), changes: TurnDiffTracker::new(services) }
+    }
+
+    /// All that the turn changed in the workspace until now.
+    pub async fn diff(&self) -> TurnDiff {
+        self.changes.diff().await
     }
 
     /// Ends everything that the turn does.

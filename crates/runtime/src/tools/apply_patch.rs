@@ -250,11 +250,17 @@ impl ToolRuntime<PatchRequest> for PatchTool {
             true => Vec::new(),
             false => request.outside.iter().map(|outside| outside.path.clone()).collect(),
         };
+        ctx.turn.changes.before_patch(&request.plan).await;
         let (plan, roots) = (request.plan.clone(), services.patch_roots(approved));
         let journals = services.journals();
         let applying = tokio::task::spawn_blocking(move || apply(&plan, &roots, &journals));
         let result = match applying.await {
-            Ok(Ok(_)) => Ok(request.plan.summary()),
+            Ok(Ok(applied)) => {
+                for message in services.note_recovered(&applied.recovered) {
+                    services.warn(Some(call_id()), message).await;
+                }
+                Ok(request.plan.summary())
+            }
             Ok(Err(error)) => Err(error.to_string()),
             Err(error) => Err(format!("it was cut off: {error}")),
         };

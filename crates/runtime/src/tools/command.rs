@@ -13,12 +13,12 @@ use crate::request::{CommandInput, CommandLine, KeepOutput};
 use crate::resolve::resolve;
 use sandgate_policy::rules::{ProposedRule, Rule, propose};
 use sandgate_policy::{Approvable, ApprovalKey};
-use sandgate_policy::{ApprovalRequirement, Terms, requirement};
+use sandgate_policy::{ApprovalRequirement, BypassSandbox, Terms, requirement};
 use sandgate_policy::{Class, Extras, Judgement, Surroundings, judge};
 use sandgate_process::{ExecuteOptions, Executed, execute};
 use sandgate_protocol::{
     CodexErr, Denials, Event, ExecApprovalRequest, ExecExpiration, ExecParams, ExecToolCallOutput,
-    OutputStream, RiskAssessment, SandboxPermissions, SandboxType, visible,
+    OutputStream, RiskAssessment, SandboxPermissions, SandboxPolicy, SandboxType, visible,
 };
 use sandgate_sandbox::Narrowest;
 use std::io;
@@ -69,6 +69,9 @@ pub(crate) async fn run_command(
     ctx: &ToolCtx<'_>,
 ) -> Result<Attempted<CommandOutput>, CodexErr> {
     let request = ShellRequest::new(asked, ctx)?;
+    if request.may_change(&ctx.services.config.sandbox_policy) {
+        ctx.turn.changes.look();
+    }
     ToolOrchestrator.run(&CommandTool, &request, ctx).await
 }
 
@@ -92,6 +95,7 @@ impl ShellRequest {
             cwd: Some(params.cwd.clone()),
             roots: services.roots(),
             home: config.home(),
+            git_runs: services.repositories.runs(&params.cwd, &params.env),
         };
         let judgement = judge(&params.command, &around, &services.rules());
         let proposed = propose(&judgement, asked.prefix_rule.as_deref());
@@ -99,10 +103,24 @@ impl ShellRequest {
         Ok(Self { tool, params, input, judgement, proposed })
     }
 
+    /// Whether it may change the workspace, if nobody opens more to it than a policy does.
+    fn may_change(&self, policy: &SandboxPolicy) -> bool {
+        let leaves = self.params.sandbox_permissions == SandboxPermissions::RequireEscalated;
+        !self.is_known_safe() && (leaves || *policy != SandboxPolicy::ReadOnly)
+    }
+
     /// Whether it surely changes nothing.
     pub(super) fn is_known_safe(&self) -> bool {
         self.judgement.class == Class::Safe
     }
+}
+
+/// Whether an attempt at a command may change the workspace.
+fn may_write(request: &ShellRequest, attempt: &SandboxAttempt, policy: &SandboxPolicy) -> bool {
+    let permission = attempt.permission();
+    let opened = permission.bypass_sandbox() == BypassSandbox::Yes
+        || !permission.extras().writable.is_empty();
+    request.may_change(policy) || (opened && !request.is_known_safe())
 }
 
 /// Who asks to leave the sandbox says why.
@@ -215,6 +233,9 @@ impl ToolRuntime<ShellRequest> for CommandTool {
         // What is known to be safe is that only of a git which runs nothing of the repository's.
         if request.is_known_safe() {
             keep_to_reading(&mut params.env);
+        }
+        if may_write(request, attempt, &services.config.sandbox_policy) {
+            ctx.turn.changes.before_command().await;
         }
         let grant = attempt.grant(params);
         let (call_id, number) = (|| ctx.call_id.clone(), attempt.number());

@@ -2,6 +2,8 @@
 
 #![allow(dead_code, reason = "each test file uses its own part of this")]
 
+pub(crate) mod scene;
+
 use sandgate_protocol::ExecExpiration;
 use sandgate_runtime::{CommandInput, CommandLine, CommandRequest, KeepOutput, Login, new_call_id};
 use std::collections::BTreeMap;

@@ -13,6 +13,7 @@ fn around() -> Surroundings {
         cwd: Some("/ws".into()),
         roots: vec!["/ws".into()],
         home: Some("/home/me".into()),
+        ..Surroundings::default()
     }
 }
 

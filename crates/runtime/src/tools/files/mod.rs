@@ -72,7 +72,7 @@ fn look_at(path: &Path, what: &str, invocation: &ToolInvocation<'_>) -> Result<(
 fn refuse_secrets(path: &Path, home: Option<PathBuf>) -> Result<(), CodexErr> {
     // The same tables that a command is judged by.
     let words = ["cat".to_owned(), path.to_string_lossy().into_owned()];
-    let around = Surroundings { cwd: None, roots: Vec::new(), home };
+    let around = Surroundings { home, ..Surroundings::default() };
     match danger::find(&script::read(&words), &around) {
         None => Ok(()),
         Some(danger) => Err(CodexErr::Forbidden {
@@ -96,7 +96,7 @@ fn arguments<'a>(invocation: &ToolInvocation<'a>) -> Result<&'a str, CodexErr> {
 }
 
 /// Whether something is looked at: not what git keeps for itself, nor what keeps a name free.
-fn is_listed(entry: &ignore::DirEntry) -> bool {
+pub(crate) fn is_listed(entry: &ignore::DirEntry) -> bool {
     entry.depth() == 0
         || (entry.file_name() != ".git" && !sandgate_sandbox::keeps_a_name_free(entry.path()))
 }
