@@ -4,6 +4,7 @@ use crate::audit::AuditOptions;
 use crate::environment::ShellEnvironmentPolicy;
 use crate::observe::OutputTap;
 use crate::orchestrator::RiskAssessor;
+use crate::tools::ToolHandler;
 use sandgate_policy::rules::Rules;
 use sandgate_process::ModelFormat;
 use sandgate_protocol::{AskForApproval, SandboxPolicy};
@@ -46,6 +47,8 @@ pub struct SessionConfig {
     pub risk: Option<Arc<dyn RiskAssessor>>,
     /// Who takes every byte that commands write.
     pub tap: Option<Arc<dyn OutputTap>>,
+    /// Tools beside those that every session has. One of the same name takes the other's place.
+    pub tools: Vec<Arc<dyn ToolHandler>>,
 }
 
 impl SessionConfig {
@@ -66,6 +69,7 @@ impl SessionConfig {
             model_format: ModelFormat::default(),
             risk: None,
             tap: None,
+            tools: Vec::new(),
         }
     }
 

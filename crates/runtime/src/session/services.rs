@@ -50,7 +50,7 @@ impl Services {
             runtime,
             broker: Broker::new(config.approval_timeout),
             events: EventLog::default(),
-            registry: ToolRegistry::standard(),
+            registry: ToolRegistry::with(&config.tools),
             rules: RwLock::new(Arc::new(std::mem::take(&mut config.rules))),
             approvals: Mutex::default(),
             opened: Mutex::default(),

@@ -15,7 +15,7 @@ mod shell;
 pub(crate) use arguments::{parse, schema};
 pub use command::AskedCommand;
 pub(crate) use command::run_command;
-pub use registry::{ToolHandler, ToolInvocation, ToolKind, ToolRegistry, ToolSpec};
+pub use registry::{ToolFuture, ToolHandler, ToolInvocation, ToolKind, ToolRegistry, ToolSpec};
 pub use router::ToolResult;
 pub(crate) use router::route;
 
