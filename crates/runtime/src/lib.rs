@@ -55,5 +55,8 @@ pub use sandgate_policy::{
 pub use sandgate_process::Login;
 /// What became of the file that holds all of a command's output.
 pub use sandgate_process::SpillReport;
+/// What becomes of commands where something of the sandbox is missing.
+pub use sandgate_sandbox::PartialEnforcement;
+
 /// The levers by which a front end ends a running command.
 pub use sandgate_process::Stop;

@@ -292,7 +292,10 @@ impl ToolRuntime<ShellRequest> for CommandTool {
             stderr: &output.executed.output.stderr.text,
         };
         let assessed = tokio::time::timeout(RiskQuestion::PATIENCE, assessor.assess(question));
-        assessed.await.ok().flatten()
+        let mut risk = assessed.await.ok().flatten()?;
+        // Whoever wrote it has read what the command printed.
+        risk.description = visible(&risk.description);
+        Some(risk)
     }
 }
 
