@@ -1,5 +1,8 @@
 //! One command of a call: judged, asked about, run.
 
+#[cfg(all(test, target_os = "linux"))]
+mod worked_example;
+
 use crate::approval::{Answer, Question, command_text};
 use crate::audit::{Began, CallAsked, DecidedBy, Ended, Granted, Judged, Record, RiskClass};
 use crate::environment::keep_to_reading;
