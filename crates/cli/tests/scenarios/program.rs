@@ -82,6 +82,6 @@ fn start(case: &Case<'_>, places: &Places) -> Running {
     }
     command.arg("-").current_dir(places.path("ws"));
     command.env("HOME", places.path("home")).env("CODEX_HOME", places.path("codex"));
-    command.env("SHELL", "/bin/bash").env_remove("TMPDIR").stdin(Stdio::piped());
+    command.env_remove("TMPDIR").stdin(Stdio::piped());
     Running::start(&mut command)
 }

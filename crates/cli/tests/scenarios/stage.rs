@@ -133,7 +133,8 @@ pub(crate) fn calls(case: &Case<'_>, places: &Places) -> Vec<ToolCall> {
     let mut commands = vec![case.command];
     commands.extend(case.scenario.then.iter().map(String::as_str));
     let call = |(number, command): (usize, &str)| {
-        let mut arguments = json!({"command": places.put_in(command), "login": false});
+        // Not `shell_command`: the person's own shell may be any.
+        let mut arguments = json!({"command": ["bash", "-c", places.put_in(command)]});
         if case.call == Call::Leaves {
             arguments["sandbox_permissions"] = "require_escalated".into();
         }
@@ -144,7 +145,7 @@ pub(crate) fn calls(case: &Case<'_>, places: &Places) -> Vec<ToolCall> {
         }
         ToolCall {
             call_id: CallId::new(format!("call_{}", number + 1)),
-            name: "shell_command".to_owned(),
+            name: "shell".to_owned(),
             payload: ToolPayload::Function { arguments: arguments.to_string() },
         }
     };
