@@ -49,14 +49,19 @@ impl Scene {
     }
 
     async fn call(&self, command: &[&str]) -> ToolResult {
-        let call = ToolCall {
-            call_id: CallId::new("call"),
+        self.call_all(&[command]).await.remove(0)
+    }
+
+    /// The calls of one response of a model.
+    async fn call_all(&self, commands: &[&[&str]]) -> Vec<ToolResult> {
+        let call = |(number, command): (usize, &&[&str])| ToolCall {
+            call_id: CallId::new(format!("call_{number}")),
             name: "shell".to_owned(),
             payload: ToolPayload::Function { arguments: json!({ "command": command }).to_string() },
         };
         let requester = self.session.requester();
         let turn = requester.begin_turn();
-        requester.call(vec![call], &turn).await.remove(0)
+        requester.call(commands.iter().enumerate().map(call).collect(), &turn).await
     }
 }
 
@@ -280,4 +285,31 @@ async fn when_the_last_leaves_the_question_is_over() {
     assert_eq!((decision, by), (ReviewDecision::DENIED, AnsweredBy::Nobody));
     assert!(matches!(result.error, Some(CodexErr::NobodyToAsk { .. })), "{result:?}");
     assert!(!scene.path("ws/made").exists());
+}
+
+/// spec ASKING.8: An abort ends the turn: the calls after it in the same response are not begun, and each
+/// of them is answered.
+#[tokio::test]
+async fn after_an_abort_nothing_of_the_response_is_begun() {
+    let scene = Scene::new(AskForApproval::UnlessTrusted, |_| {});
+    let approver = scene.session.approver("test");
+    let mut events = scene.session.events(Delivery::Complete).await;
+    let person = async {
+        for decision in [ReviewDecision::Approved, ReviewDecision::Abort] {
+            let asked = question(&mut events).await;
+            approver.answer(&asked.approval_id, decision).unwrap();
+        }
+    };
+    let commands: [&[&str]; 4] =
+        [&["touch", "first"], &["touch", "second"], &["touch", "third"], &["true"]];
+    let (results, ()) = tokio::join!(scene.call_all(&commands), person);
+    let told: Vec<_> =
+        results.iter().map(|result| (result.call_id.as_str(), &result.error)).collect();
+    let aborted = Some(CodexErr::UserAborted);
+    let expected =
+        [("call_0", &None), ("call_1", &aborted), ("call_2", &aborted), ("call_3", &aborted)];
+    assert_eq!(told, expected);
+    assert!(results[1].ends_turn());
+    let made = ["first", "second", "third"].map(|name| scene.path("ws").join(name).exists());
+    assert_eq!(made, [true, false, false]);
 }

@@ -126,3 +126,24 @@ fn who_wants_a_sandbox_does_not_run_without() {
         assert!(said.starts_with("No sandbox is available on this machine: namesp"), "{said}");
     });
 }
+
+/// spec ERRORS.5: A command that cannot be confined as the policy says does not run, and least of all
+/// without a sandbox.
+#[test]
+fn what_cannot_be_confined_does_not_run() {
+    if !machine::has_full_sandbox() {
+        return eprintln!("SKIPPED: this machine has no full sandbox");
+    }
+    let policy = SandboxPolicy::WorkspaceWrite {
+        writable_roots: vec!["/var/tmp/there-is-no-such-directory/at-all".into()],
+        network_access: sandgate_protocol::NetworkAccess::Restricted,
+        exclude_tmpdir_env_var: false,
+        exclude_slash_tmp: false,
+    };
+    let error = call("shell", policy, PartialEnforcement::Accepted).unwrap();
+    assert_eq!(error.name(), "sandbox_transform_error");
+    let said = error.for_person();
+    let start = "The sandbox could not be set up, so the command was not run: ";
+    assert!(said.starts_with(start) && said.contains("there-is-no-such-directory"), "{said}");
+    assert!(!error.ends_turn());
+}
