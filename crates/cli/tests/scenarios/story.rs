@@ -84,8 +84,8 @@ impl Places {
 
     fn is_placeholder(&self, name: &str, files: &BTreeMap<String, Vec<u8>>) -> bool {
         let is_root = |root: &str| Path::new(name).parent() == Some(&self.path(root));
-        let ends = |protected: &&str| name.ends_with(&format!("/{protected}/"));
-        let is_protected = PROTECTED_NAMES.iter().any(|protected| ends(&protected));
+        let ends = |protected: &str| name.ends_with(&format!("/{protected}/"));
+        let is_protected = PROTECTED_NAMES.iter().any(|protected| ends(protected));
         let in_root = is_root("ws") || is_root("outside");
         is_protected && in_root && !files.keys().any(|file| file != name && file.starts_with(name))
     }
