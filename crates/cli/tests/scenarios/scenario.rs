@@ -195,10 +195,13 @@ impl Case<'_> {
     }
 }
 
-/// Every file, in the order of their names.
-pub(crate) fn all_scenarios() -> Vec<Scenario> {
-    let mut files: Vec<PathBuf> = ["matrix", "denied", "other"]
-        .into_iter()
+/// Where the files are.
+pub(crate) const DIRECTORIES: [&str; 3] = ["matrix", "denied", "other"];
+
+/// The files of some directories, in the order of their names.
+pub(crate) fn scenarios_in(directories: &[&str]) -> Vec<Scenario> {
+    let mut files: Vec<PathBuf> = directories
+        .iter()
         .flat_map(|directory| std::fs::read_dir(place().join(directory)).unwrap().flatten())
         .map(|entry| entry.path())
         .filter(|path| path.extension().is_some_and(|extension| extension == "toml"))
@@ -207,7 +210,7 @@ pub(crate) fn all_scenarios() -> Vec<Scenario> {
     files.iter().map(|file| read(file)).collect()
 }
 
-/// Where the files are. The variable says it for those who run this test without building it.
+/// What the directories are in. The variable says it for those who run this test without building it.
 fn place() -> PathBuf {
     let package = std::env::var_os("CARGO_MANIFEST_DIR");
     let package = package.unwrap_or_else(|| env!("CARGO_MANIFEST_DIR").into());
