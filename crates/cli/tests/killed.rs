@@ -26,6 +26,8 @@ const SEED: &str = "SANDGATE_TEST_SEED";
 const MARK: &str = "SANDGATE_TEST_MARK";
 /// So often the script changes the files.
 const VERSIONS: u64 = 6;
+/// The files that change together; many, so that a patch takes its time.
+const FILES: [&str; 10] = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j"];
 
 /// spec CALL.20: A `sandgate call` that is killed at whatever moment leaves no process behind, no file
 /// half patched once the next session has begun, nothing in the workspace that keeps names free, and a
@@ -66,7 +68,7 @@ impl Random {
     }
 }
 
-/// A workspace with two files that change together, and a place beside it.
+/// A workspace with files that change together, and a place beside it.
 struct Stage {
     world: World,
     outside: tempfile::TempDir,
@@ -77,7 +79,7 @@ impl Stage {
     fn new(random: &mut Random) -> Self {
         let world = World::new();
         fs::create_dir(world.path("ws")).unwrap();
-        for file in ["a", "b"] {
+        for file in FILES {
             fs::write(world.path("ws").join(file), "version 0\n").unwrap();
         }
         let outside = tempfile::tempdir_in("/var/tmp").unwrap();
@@ -194,13 +196,15 @@ impl Stage {
     /// Each patch changed all of its files or none, and nothing else is there.
     fn is_patched_as_a_whole(&self) {
         let content = |name: &str| fs::read_to_string(self.ws().join(name)).unwrap();
-        assert_eq!(content("a"), content("b"));
+        for file in FILES {
+            assert_eq!(content(file), content("a"), "{file} is as far as the others");
+        }
         let version: u64 = content("a").trim().strip_prefix("version ").unwrap().parse().unwrap();
         let entries = fs::read_dir(self.ws()).unwrap().flatten();
         let mut there: BTreeSet<String> =
             entries.map(|entry| entry.file_name().into_string().unwrap()).collect();
-        for name in ["a", "b", "later"] {
-            assert!(there.remove(name), "{name} is there");
+        for name in FILES.iter().chain(&["later"]) {
+            assert!(there.remove(*name), "{name} is there");
         }
         for number in 0..version {
             assert!(there.remove(&format!("new-{number}")), "new-{number} is there");
@@ -215,13 +219,13 @@ fn call(name: &str, arguments: &Value) -> Value {
     json!({"type": "function_call", "name": name, "arguments": arguments.to_string()})
 }
 
-/// Takes both files from one version to the next, and makes a third.
+/// Takes the files from one version to the next, and makes one more.
 fn patch(version: u64) -> String {
     let next = version + 1;
     let update =
         |file| format!("*** Update File: {file}\n@@\n-version {version}\n+version {next}\n");
-    let (first, second) = (update("a"), update("b"));
-    format!("*** Begin Patch\n{first}*** Add File: new-{version}\n+new\n{second}*** End Patch\n")
+    let updates: String = FILES.into_iter().map(update).collect();
+    format!("*** Begin Patch\n*** Add File: new-{version}\n+new\n{updates}*** End Patch\n")
 }
 
 /// How many children this process has. Those that have ended are let go.
