@@ -1,5 +1,7 @@
 //! Why a tool call came to nothing, for the model, for the person and for the turn.
 
+use crate::visible;
+
 /// A tool call that came to nothing. A command that ran and failed is not one: it has a result.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CodexErr {
@@ -27,17 +29,17 @@ pub enum CodexErr {
         /// What forbids it, and what can be done instead.
         reason: String,
     },
-    /// The tool works only in a sandbox, and there is none.
-    #[error("a sandbox is required, but none is available: {reason}")]
+    /// The tool or the person wants a sandbox, or all of one, that the session does not have.
+    #[error("{reason}")]
     SandboxRequired {
-        /// What is missing.
+        /// Who wants what, and what is missing.
         reason: String,
     },
-    /// This machine has no sandbox, and the policy asks for one.
-    #[error("no sandbox is available on this machine: {reason}")]
+    /// This machine has no sandbox, and the person wants nothing to run without one.
+    #[error("no sandbox is available on this machine{}", because(missing))]
     SandboxUnavailable {
-        /// What is missing.
-        reason: String,
+        /// What is missing, in a person's words.
+        missing: Vec<String>,
     },
     /// The command could not be confined, so it was not run.
     #[error("the sandbox could not be set up, so the command was not run: {reason}")]
@@ -75,6 +77,16 @@ impl CodexErr {
         self.to_string()
     }
 
+    /// What the person is told: a sentence in which everything shows itself, whoever wrote its words.
+    pub fn for_person(&self) -> String {
+        let said = visible(&self.to_string());
+        let mut letters = said.chars();
+        let first = letters.next().map(|first| first.to_uppercase().to_string());
+        let sentence = first.unwrap_or_default() + letters.as_str();
+        let ends = sentence.ends_with(['.', '?', '!', '\n']);
+        if ends { sentence } else { sentence + "." }
+    }
+
     /// Whether the model is not asked to go on after it.
     pub fn ends_turn(&self) -> bool {
         matches!(self, Self::UserAborted | Self::Fatal(_))
@@ -97,6 +109,10 @@ impl CodexErr {
             Self::Fatal(_) => "fatal",
         }
     }
+}
+
+fn because(missing: &[String]) -> String {
+    if missing.is_empty() { String::new() } else { format!(": {}", missing.join("; ")) }
 }
 
 fn with(feedback: &Option<String>) -> String {

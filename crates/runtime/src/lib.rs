@@ -36,7 +36,8 @@ pub use environment::{InheritEnvironment, ShellEnvironmentPolicy};
 pub use error::{FailureKind, RuntimeError};
 pub use events::{Delivery, EventLog, Events};
 pub use observe::{Observer, OutputTap, WantedEvents};
-pub use orchestrator::{ApprovalCtx, Attempted, FirstAttempt, RiskAssessor, RiskQuestion};
+pub use orchestrator::{ApprovalCtx, Attempted, FirstAttempt, RanCommand};
+pub use orchestrator::{RiskAssessor, RiskQuestion};
 pub use orchestrator::{SandboxAttempt, Sandboxable, ToolCtx, ToolOrchestrator, ToolRuntime};
 pub use outcome::CommandOutcome;
 pub use request::{CommandInput, CommandLine, CommandRequest, KeepOutput, new_call_id};
@@ -45,14 +46,22 @@ pub use session::{Requester, Session, SessionConfig, Turn};
 pub use terminal::{TerminalOutcome, TerminalRequest};
 pub use terminal::{enforcement, run_in_terminal_as_person, unfinished_roots};
 pub use tools::{
-    AskedCommand, ToolHandler, ToolInvocation, ToolKind, ToolRegistry, ToolResult, ToolSpec,
+    AskedCommand, ToolFuture, ToolHandler, ToolInvocation, ToolKind, ToolRegistry, ToolResult,
+    ToolSpec,
 };
 
 pub use turn_diff::TurnDiffs;
 
+/// What a tool of one's own needs to be approved; see `docs/extending.md`.
+pub use sandgate_policy::{
+    Approvable, ApprovalKey, ApprovalRequirement, BypassSandbox, Extras, Terms,
+};
 /// Whether a shell reads the person's profile first.
 pub use sandgate_process::Login;
 /// What became of the file that holds all of a command's output.
 pub use sandgate_process::SpillReport;
+/// What becomes of commands where something of the sandbox is missing.
+pub use sandgate_sandbox::PartialEnforcement;
+
 /// The levers by which a front end ends a running command.
 pub use sandgate_process::Stop;

@@ -95,6 +95,9 @@ pub fn requirement(
             proposed_rule: proposed_rule.and_then(|rule| match question {
                 // The strictest rule wins, so one that allows could not answer one that asks.
                 Question::Rule => None,
+                // One that keeps to the sandbox would not answer who asks to leave it, and be it
+                // somebody else's.
+                Question::Leaving => rule.leaving_the_sandbox(),
                 _ if case.leaves() => rule.leaving_the_sandbox(),
                 _ => Some(rule),
             }),

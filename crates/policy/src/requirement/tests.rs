@@ -380,10 +380,35 @@ fn a_rule_is_proposed_where_it_would_help() {
         };
         let expected = match bypass_sandbox {
             _ if asked_by_rule(met) => None,
-            BypassSandbox::No => Some(proposal()),
-            BypassSandbox::Yes => proposal().leaving_the_sandbox(),
+            // An external sandbox is not ours to leave, but only a rule that lets out answers the call.
+            BypassSandbox::No
+                if met.permissions == UseDefault || met.mode != "external-sandbox" =>
+            {
+                Some(proposal())
+            }
+            BypassSandbox::No | BypassSandbox::Yes => proposal().leaving_the_sandbox(),
         };
         *proposed_rule == expected
+    });
+}
+
+#[test]
+fn a_proposed_rule_spares_the_same_question() {
+    each(Met::asks, |met| {
+        let ApprovalRequirement::NeedsApproval { proposed_rule: Some(rule), .. } = &met.answer
+        else {
+            return true;
+        };
+        let rule = rule.as_rule(Origin::default());
+        let judgement = judged(met.class.clone(), Some((rule.decision, rule.sandbox)));
+        let (policy, _) = modes().into_iter().find(|(_, mode)| *mode == met.mode).unwrap();
+        let terms = Terms {
+            approval: met.approval,
+            sandbox: &policy,
+            permissions: met.permissions,
+            availability: met.availability,
+        };
+        matches!(requirement(&judgement, &terms, None), ApprovalRequirement::Skip { .. })
     });
 }
 

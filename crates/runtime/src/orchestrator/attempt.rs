@@ -3,7 +3,9 @@
 use super::{FirstAttempt, ToolCtx, ToolRuntime};
 use sandgate_policy::{BypassSandbox, SandboxAvailability};
 use sandgate_policy::{Extras, Grant, Permission};
-use sandgate_protocol::{CodexErr, ExecParams, SandboxPermissions, SandboxPolicy};
+use sandgate_protocol::{
+    CodexErr, ExecParams, SandboxPermissions, SandboxPolicy, SandboxablePreference,
+};
 use sandgate_sandbox::{SandboxRefusal, Selected};
 use std::path::PathBuf;
 
@@ -59,15 +61,14 @@ pub(super) fn select<T: ToolRuntime<R>, R>(
     let prospect = |availability| Ok(Prospect { availability, permissions });
     let config = &ctx.services.config;
     let sandbox = &ctx.services.runtime.sandbox;
-    match sandbox.select_initial(
-        &config.sandbox_policy,
-        tool.sandbox_preference(),
-        config.partial_enforcement,
-    ) {
+    let preference = tool.sandbox_preference();
+    match sandbox.select_initial(&config.sandbox_policy, preference, config.partial_enforcement) {
         Selected::Confined(_) | Selected::Unconfined(_) => prospect(SandboxAvailability::Available),
         Selected::NeedsApproval(_) => prospect(SandboxAvailability::Unavailable),
-        Selected::Refused(refusal @ SandboxRefusal::Unavailable { .. }) => {
-            Err(CodexErr::SandboxUnavailable { reason: refusal.to_string() })
+        Selected::Refused(SandboxRefusal::Unavailable { missing })
+            if preference != SandboxablePreference::Require =>
+        {
+            Err(CodexErr::SandboxUnavailable { missing })
         }
         Selected::Refused(refusal) => {
             Err(CodexErr::SandboxRequired { reason: refusal.to_string() })

@@ -8,7 +8,7 @@ mod traits;
 
 pub use attempt::{Attempted, SandboxAttempt};
 pub use risk::{RiskAssessor, RiskQuestion};
-pub use traits::{ApprovalCtx, FirstAttempt, Sandboxable, ToolCtx, ToolRuntime};
+pub use traits::{ApprovalCtx, FirstAttempt, RanCommand, Sandboxable, ToolCtx, ToolRuntime};
 
 use sandgate_policy::Approvable;
 use sandgate_protocol::CodexErr;

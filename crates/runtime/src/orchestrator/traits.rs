@@ -1,13 +1,16 @@
 //! What a tool brings along so that the orchestrator can run it.
 
-use super::SandboxAttempt;
+use super::{Attempted, SandboxAttempt};
 use crate::approval::{Answer, Question};
-use crate::audit::{DecidedBy, Record};
+use crate::audit::{CallAsked, DecidedBy, Record};
 use crate::session::{Services, Turn};
+use crate::tools::{AskedCommand, run_command};
 use sandgate_policy::Extras;
 use sandgate_protocol::{
-    ApprovalId, CallId, CodexErr, Denials, GrantOffer, RiskAssessment, SandboxablePreference,
+    ApprovalId, CallId, CodexErr, Denials, ExecToolCallOutput, GrantOffer, RiskAssessment,
+    SandboxPermissions, SandboxablePreference,
 };
+use std::path::Path;
 
 /// A tool's own word on the sandbox its requests run in.
 pub trait Sandboxable<R> {
@@ -106,6 +109,38 @@ pub struct ToolCtx<'a> {
 }
 
 impl ToolCtx<'_> {
+    /// The session's workspace.
+    pub fn workspace(&self) -> &Path {
+        &self.services.config.workspace
+    }
+
+    /// That the call was asked for, as it is recorded. The words say what it is about.
+    pub fn asked(&self, words: Vec<String>) -> Record {
+        Record::CallAsked(CallAsked {
+            call_id: self.call_id.clone(),
+            front_end: self.services.config.front_end.clone(),
+            tool: self.tool_name.to_owned(),
+            argv: words,
+            cwd: self.turn.cwd.to_string_lossy().into_owned(),
+            sandbox_permissions: SandboxPermissions::UseDefault,
+            justification: None,
+        })
+    }
+
+    /// Takes a command the whole way: judged, asked about, confined, run. This is how a tool that is a
+    /// program runs it.
+    ///
+    /// # Errors
+    /// When it came to nothing. A command that failed has a result.
+    pub async fn run_command(
+        &self,
+        asked: AskedCommand,
+    ) -> Result<Attempted<RanCommand>, CodexErr> {
+        let attempted = run_command(asked, self).await?;
+        Ok(attempted
+            .map(|ran| RanCommand { output: ran.executed.output, for_model: ran.formatted }))
+    }
+
     /// A name for a question.
     pub fn next_approval_id(&self) -> ApprovalId {
         self.services.broker.next_id()
@@ -124,6 +159,15 @@ impl ToolCtx<'_> {
         let Self { services, turn, .. } = self;
         services.broker.ask(question, &services.events, turn.cancellation()).await
     }
+}
+
+/// A command that has run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RanCommand {
+    /// What it left behind.
+    pub output: ExecToolCallOutput,
+    /// What a model is told of it.
+    pub for_model: String,
 }
 
 /// Why a person is asked, and what the person is offered.

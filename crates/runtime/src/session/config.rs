@@ -4,6 +4,7 @@ use crate::audit::AuditOptions;
 use crate::environment::ShellEnvironmentPolicy;
 use crate::observe::OutputTap;
 use crate::orchestrator::RiskAssessor;
+use crate::tools::ToolHandler;
 use crate::turn_diff::TurnDiffs;
 use sandgate_policy::rules::Rules;
 use sandgate_process::ModelFormat;
@@ -49,6 +50,8 @@ pub struct SessionConfig {
     pub tap: Option<Arc<dyn OutputTap>>,
     /// Whether what turns change is followed.
     pub turn_diffs: TurnDiffs,
+    /// Tools beside those that every session has. One of the same name takes the other's place.
+    pub tools: Vec<Arc<dyn ToolHandler>>,
 }
 
 impl SessionConfig {
@@ -70,6 +73,7 @@ impl SessionConfig {
             risk: None,
             tap: None,
             turn_diffs: TurnDiffs::default(),
+            tools: Vec::new(),
         }
     }
 

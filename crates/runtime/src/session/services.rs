@@ -65,7 +65,7 @@ impl Services {
             runtime,
             broker: Broker::new(config.approval_timeout),
             events: EventLog::default(),
-            registry: ToolRegistry::standard(),
+            registry: ToolRegistry::with(&config.tools),
             repositories: Repositories::default(),
             kept: KeptContents::default(),
             rules: RwLock::new(Arc::new(std::mem::take(&mut config.rules))),

@@ -1,5 +1,8 @@
 //! One command of a call: judged, asked about, run.
 
+#[cfg(all(test, target_os = "linux"))]
+mod worked_example;
+
 use crate::approval::{Answer, Question, command_text};
 use crate::audit::{Began, CallAsked, DecidedBy, Ended, Granted, Judged, Record, RiskClass};
 use crate::environment::keep_to_reading;
@@ -313,7 +316,10 @@ impl ToolRuntime<ShellRequest> for CommandTool {
             stderr: &output.executed.output.stderr.text,
         };
         let assessed = tokio::time::timeout(RiskQuestion::PATIENCE, assessor.assess(question));
-        assessed.await.ok().flatten()
+        let mut risk = assessed.await.ok().flatten()?;
+        // Whoever wrote it has read what the command printed.
+        risk.description = visible(&risk.description);
+        Some(risk)
     }
 }
 

@@ -17,7 +17,7 @@ pub(crate) use arguments::{parse, schema};
 pub use command::AskedCommand;
 pub(crate) use command::run_command;
 pub(crate) use files::is_listed;
-pub use registry::{ToolHandler, ToolInvocation, ToolKind, ToolRegistry, ToolSpec};
+pub use registry::{ToolFuture, ToolHandler, ToolInvocation, ToolKind, ToolRegistry, ToolSpec};
 pub use router::ToolResult;
 pub(crate) use router::route;
 

@@ -2,8 +2,10 @@
 
 use crate::orchestrator::ToolCtx;
 use crate::session::{Services, Turn};
-use crate::tools::{apply_patch, files, live, shell};
+use crate::tools::{apply_patch, files, live, parse, schema, shell, wrong_kind};
 use sandgate_protocol::{CallId, CodexErr, ToolOutput, ToolPayload};
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::pin::Pin;
@@ -43,11 +45,11 @@ pub trait ToolHandler: Send + Sync {
     }
 
     /// Does it.
-    fn handle<'a>(
-        &'a self,
-        invocation: ToolInvocation<'a>,
-    ) -> Pin<Box<dyn Future<Output = Result<ToolOutput, CodexErr>> + Send + 'a>>;
+    fn handle<'a>(&'a self, invocation: ToolInvocation<'a>) -> ToolFuture<'a>;
 }
+
+/// What a tool does for one call, and what comes of it.
+pub type ToolFuture<'a> = Pin<Box<dyn Future<Output = Result<ToolOutput, CodexErr>> + Send + 'a>>;
 
 /// What kind of tool it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,6 +73,17 @@ pub struct ToolSpec {
     pub parameters: Value,
 }
 
+impl ToolSpec {
+    /// A tool that takes what `T` reads. Its schema is made from that type.
+    pub fn of<T: JsonSchema>(name: &str, description: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            description: description.to_owned(),
+            parameters: schema::<T>(),
+        }
+    }
+}
+
 /// One call of a tool.
 #[derive(Clone, Copy)]
 pub struct ToolInvocation<'a> {
@@ -86,6 +99,17 @@ pub struct ToolInvocation<'a> {
 }
 
 impl<'a> ToolInvocation<'a> {
+    /// Its arguments.
+    ///
+    /// # Errors
+    /// One sentence that says what is wrong with them, for the model.
+    pub fn arguments<T: DeserializeOwned>(&self) -> Result<T, CodexErr> {
+        match self.payload {
+            ToolPayload::Function { arguments } => parse(self.tool_name, arguments),
+            _ => Err(wrong_kind(self.tool_name)),
+        }
+    }
+
     /// The same for the orchestrator.
     pub fn ctx(&self) -> ToolCtx<'a> {
         let Self { services, turn, call_id, tool_name, .. } = *self;
@@ -114,6 +138,15 @@ impl ToolRegistry {
         registry.register(Arc::new(files::ReadFileHandler));
         registry.register(Arc::new(files::ListDirHandler));
         registry.register(Arc::new(files::GrepFilesHandler));
+        registry
+    }
+
+    /// The tools that every session has, and these.
+    pub fn with(tools: &[Arc<dyn ToolHandler>]) -> Self {
+        let mut registry = Self::standard();
+        for tool in tools {
+            registry.register(Arc::clone(tool));
+        }
         registry
     }
 

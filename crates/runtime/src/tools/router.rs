@@ -63,7 +63,7 @@ async fn make(services: &Services, call: &ToolCall, turn: &Turn) -> ToolResult {
     match try_make(services, call, turn).await {
         Ok(output) => ToolResult { call_id: call.call_id.clone(), output, error: None },
         Err(error) => {
-            let (call_id, message) = (Some(call.call_id.clone()), error.to_string());
+            let (call_id, message) = (Some(call.call_id.clone()), error.for_person());
             services.events.tell(&Event::Error(Notice { call_id, message })).await;
             failed(call, error)
         }

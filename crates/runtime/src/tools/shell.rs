@@ -90,7 +90,9 @@ fn read_shell(invocation: &ToolInvocation<'_>) -> Result<AskedCommand, CodexErr>
     })
 }
 
-fn read_shell_command(invocation: &ToolInvocation<'_>) -> Result<AskedCommand, CodexErr> {
+pub(super) fn read_shell_command(
+    invocation: &ToolInvocation<'_>,
+) -> Result<AskedCommand, CodexErr> {
     let ToolPayload::Function { arguments } = invocation.payload else {
         return Err(wrong_kind(invocation.tool_name));
     };
