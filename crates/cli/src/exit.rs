@@ -2,7 +2,7 @@
 //! use for the same things.
 
 use sandgate_protocol::{EXIT_CODE_SIGNAL_BASE, ExecToolCallOutput, SIGNAL_KILL};
-use sandgate_runtime::FailureKind;
+use sandgate_protocol::FailureKind;
 
 /// The command line makes no sense.
 pub(crate) const USAGE: u8 = 2;

@@ -3,7 +3,7 @@
 use anstream::{AutoStream, ColorChoice};
 use anstyle::{AnsiColor, Effects, Style};
 use sandgate_protocol::{Denials, ExecExpiration, ExecToolCallOutput, visible_line};
-use sandgate_runtime::FailureKind;
+use sandgate_protocol::FailureKind;
 use std::io::Write as _;
 use std::time::Duration;
 

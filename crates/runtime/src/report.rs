@@ -1,8 +1,11 @@
-//! Tells an observer what a command does: bytes as they come, and events within their bounds.
+//! Tells what a command does: bytes as they come to the session's tap, and events within their bounds
+//! to everybody who listens.
 
 use crate::deltas::{Cutter, MAX_EXEC_OUTPUT_DELTAS_PER_CALL};
 use crate::error::RuntimeError;
-use crate::observe::{Observer, WantedEvents};
+use crate::events::EventLog;
+use crate::observe::OutputTap;
+use crate::session::Services;
 use sandgate_process::{ModelFormat, OutputSink, RawStream};
 use sandgate_protocol::{
     CallId, Event, ExecCommandBegin, ExecCommandEnd, ExecCommandOutputDelta,
@@ -12,31 +15,31 @@ use sandgate_sandbox::ExecEnv;
 use std::cmp::Ordering;
 use std::io;
 
-/// The story of one call, told to one observer.
-pub(crate) struct Report<'a, O> {
+/// The story of one attempt at a call.
+pub(crate) struct Report<'a> {
     call_id: CallId,
-    observer: &'a mut O,
-    wanted: WantedEvents,
+    events: &'a EventLog,
+    tap: Option<&'a dyn OutputTap>,
     stdout: Cutter,
     stderr: Cutter,
     /// Output events so far; the notice that follows the last one counts as one more.
     deltas: u32,
     /// How much of the output the model's form of it holds.
     model_format: ModelFormat,
-    /// Why the observer stopped listening, if it did.
+    /// Why the tap stopped taking bytes, if it did.
     failure: Option<io::Error>,
 }
 
-impl<'a, O: Observer> Report<'a, O> {
-    pub(crate) fn new(call_id: CallId, observer: &'a mut O, model_format: ModelFormat) -> Self {
+impl<'a> Report<'a> {
+    pub(crate) fn new(call_id: CallId, services: &'a Services) -> Self {
         Self {
             call_id,
-            wanted: observer.wants(),
-            observer,
+            events: &services.events,
+            tap: services.config.tap.as_deref(),
             stdout: Cutter::default(),
             stderr: Cutter::default(),
             deltas: 0,
-            model_format,
+            model_format: services.config.model_format,
             failure: None,
         }
     }
@@ -49,21 +52,22 @@ impl<'a, O: Observer> Report<'a, O> {
             cwd: env.cwd().to_owned(),
             sandbox: env.sandbox(),
         };
-        let told = self.observer.event(&Event::ExecCommandBegin(begin)).await;
-        told.map_err(RuntimeError::NobodyListens)
+        if let Some(tap) = self.tap {
+            tap.began(&begin).await.map_err(RuntimeError::NobodyListens)?;
+        }
+        self.events.tell(&Event::ExecCommandBegin(begin)).await;
+        Ok(())
     }
 
-    /// The command has ended. Gives its result back, and why the observer stopped listening if it did.
-    /// `aggregated` is what was kept of both its streams.
+    /// The command has ended. Gives its result back, and why the tap failed if it did. `aggregated` is
+    /// what was kept of both its streams.
     pub(crate) async fn end(
         mut self,
         output: ExecToolCallOutput,
         aggregated: &RawStream,
     ) -> (ExecToolCallOutput, Option<io::Error>) {
-        match self.failure.take() {
-            Some(failure) => (output, Some(failure)),
-            None => self.tell_end(output, aggregated).await,
-        }
+        let output = self.tell_end(output, aggregated).await;
+        (output, self.failure)
     }
 
     /// The command could not be started: what began ends, and the error is what the caller gets.
@@ -71,8 +75,7 @@ impl<'a, O: Observer> Report<'a, O> {
         let exit_code = i32::from(error.kind().exit_code());
         let output = ExecToolCallOutput::not_started(exit_code, &error.to_string());
         let aggregated = output.aggregated_output.text.clone().into_bytes().into();
-        // The first failure is the one worth telling.
-        let _ = self.tell_end(output, &aggregated).await;
+        self.tell_end(output, &aggregated).await;
         error
     }
 
@@ -81,32 +84,26 @@ impl<'a, O: Observer> Report<'a, O> {
         &mut self,
         output: ExecToolCallOutput,
         aggregated: &RawStream,
-    ) -> (ExecToolCallOutput, Option<io::Error>) {
-        if self.wanted == WantedEvents::Beginning {
-            return (output, None);
-        }
-        if let Err(error) = self.tell_held_back().await {
-            return (output, Some(error));
-        }
+    ) -> ExecToolCallOutput {
+        self.tell_held_back().await;
         let event = Event::ExecCommandEnd(Box::new(ExecCommandEnd {
             call_id: self.call_id.clone(),
             formatted_output: self.model_format.format(&output, aggregated),
             output,
         }));
-        let told = self.observer.event(&event).await;
+        self.events.tell(&event).await;
         let Event::ExecCommandEnd(end) = event else { unreachable!("it was made above") };
-        (end.output, told.err())
+        end.output
     }
 
     /// What was held back for the rest of a character that never came.
-    async fn tell_held_back(&mut self) -> io::Result<()> {
+    async fn tell_held_back(&mut self) {
         for stream in [OutputStream::Stdout, OutputStream::Stderr] {
             let held = self.cutter(stream).finish();
             if !held.is_empty() {
-                self.delta(stream, &held).await?;
+                self.delta(stream, &held).await;
             }
         }
-        Ok(())
     }
 
     fn cutter(&mut self, stream: OutputStream) -> &mut Cutter {
@@ -117,19 +114,23 @@ impl<'a, O: Observer> Report<'a, O> {
     }
 
     async fn tell(&mut self, stream: OutputStream, bytes: &[u8]) -> io::Result<()> {
-        self.observer.output(stream, bytes).await?;
-        if self.wanted == WantedEvents::Beginning || self.deltas > MAX_EXEC_OUTPUT_DELTAS_PER_CALL {
+        if let Some(tap) = self.tap {
+            tap.output(&self.call_id, stream, bytes).await?;
+        }
+        // Making events takes time and memory, and nobody may want these.
+        let over = self.deltas > MAX_EXEC_OUTPUT_DELTAS_PER_CALL;
+        if over || !self.events.wants_output().await {
             return Ok(());
         }
         let joined = self.cutter(stream).join(bytes);
         for piece in self.cutter(stream).cut(joined.as_deref().unwrap_or(bytes)) {
-            self.delta(stream, piece).await?;
+            self.delta(stream, piece).await;
         }
         Ok(())
     }
 
     /// Sends one piece, or in place of the first one too many the notice.
-    async fn delta(&mut self, stream: OutputStream, piece: &[u8]) -> io::Result<()> {
+    async fn delta(&mut self, stream: OutputStream, piece: &[u8]) {
         let call_id = self.call_id.clone();
         let event = match self.deltas.cmp(&MAX_EXEC_OUTPUT_DELTAS_PER_CALL) {
             Ordering::Less => {
@@ -139,14 +140,14 @@ impl<'a, O: Observer> Report<'a, O> {
                 let after_deltas = self.deltas;
                 Event::ExecCommandOutputOmitted(ExecCommandOutputOmitted { call_id, after_deltas })
             }
-            Ordering::Greater => return Ok(()),
+            Ordering::Greater => return,
         };
         self.deltas += 1;
-        self.observer.event(&event).await
+        self.events.tell(&event).await;
     }
 }
 
-impl<O: Observer> OutputSink for Report<'_, O> {
+impl OutputSink for Report<'_> {
     async fn write(&mut self, stream: OutputStream, bytes: &[u8]) -> io::Result<()> {
         let told = self.tell(stream, bytes).await;
         told.map_err(|error| {

@@ -4,6 +4,7 @@ use crate::audit::AuditOptions;
 use crate::environment::ShellEnvironmentPolicy;
 use crate::observe::OutputTap;
 use crate::orchestrator::RiskAssessor;
+use crate::request::KeepOutput;
 use sandgate_policy::rules::Rules;
 use sandgate_process::ModelFormat;
 use sandgate_protocol::{AskForApproval, SandboxPolicy};
@@ -44,6 +45,8 @@ pub struct SessionConfig {
     pub model_format: ModelFormat,
     /// Who looks at commands that were blocked.
     pub risk: Option<Arc<dyn RiskAssessor>>,
+    /// What becomes of output that is more than memory may hold.
+    pub keep: KeepOutput,
     /// Who takes every byte that commands write.
     pub tap: Option<Arc<dyn OutputTap>>,
 }
@@ -65,6 +68,7 @@ impl SessionConfig {
             approval_timeout: None,
             model_format: ModelFormat::default(),
             risk: None,
+            keep: KeepOutput::Everything,
             tap: None,
         }
     }

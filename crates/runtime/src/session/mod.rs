@@ -15,9 +15,10 @@ use crate::approval::Approver;
 use crate::error::RuntimeError;
 use crate::events::{Delivery, Events};
 use crate::orchestrator::{Attempted, ToolCtx};
+use crate::outcome::CommandOutcome;
 use crate::runtime::Runtime;
-use crate::tools::{AskedCommand, ToolResult, ToolSpec, route, run_command};
-use sandgate_protocol::{CallId, CodexErr, Enforcement, Event, ExecToolCallOutput, ToolCall};
+use crate::tools::{AskedCommand, CommandOutput, ToolResult, ToolSpec, route, run_command};
+use sandgate_protocol::{CallId, CodexErr, Enforcement, Event, Notice, ToolCall};
 use std::sync::Arc;
 
 /// A session.
@@ -88,10 +89,24 @@ impl Requester {
         call_id: &CallId,
         asked: AskedCommand,
         turn: &Turn,
-    ) -> Result<Attempted<ExecToolCallOutput>, CodexErr> {
+    ) -> Result<Attempted<CommandOutcome>, CodexErr> {
         let ctx = ToolCtx { services: &self.services, turn, call_id, tool_name: "shell" };
-        let attempted = run_command(asked, &ctx).await?;
-        Ok(attempted.map(|output| output.executed.output))
+        match run_command(asked, &ctx).await {
+            Ok(attempted) => Ok(attempted.map(CommandOutput::into_outcome)),
+            Err(error) => {
+                self.tell_error(call_id, &error).await;
+                Err(error)
+            }
+        }
+    }
+
+    /// Tells everybody why something was not done. What could not be looked up or started is a matter
+    /// between the caller and the machine: nothing was decided about it.
+    async fn tell_error(&self, call_id: &CallId, error: &CodexErr) {
+        if !matches!(error, CodexErr::NotStarted { .. }) {
+            let (call_id, message) = (Some(call_id.clone()), error.to_string());
+            self.services.events.tell(&Event::Error(Notice { call_id, message })).await;
+        }
     }
 
     /// Makes the calls of one response of a model, and gives their results back in the same order.

@@ -14,7 +14,7 @@ mod shell;
 
 pub(crate) use arguments::{parse, schema};
 pub use command::AskedCommand;
-pub(crate) use command::run_command;
+pub(crate) use command::{CommandOutput, run_command};
 pub use registry::{ToolHandler, ToolInvocation, ToolKind, ToolRegistry, ToolSpec};
 pub use router::ToolResult;
 pub(crate) use router::route;
