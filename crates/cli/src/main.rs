@@ -17,7 +17,6 @@ mod run;
 mod sandbox;
 mod session;
 mod settings;
-mod show;
 mod signals;
 mod writer;
 

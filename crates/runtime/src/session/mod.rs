@@ -18,7 +18,8 @@ use crate::orchestrator::{Attempted, ToolCtx};
 use crate::outcome::CommandOutcome;
 use crate::runtime::Runtime;
 use crate::tools::{AskedCommand, CommandOutput, ToolResult, ToolSpec, route, run_command};
-use sandgate_protocol::{CallId, CodexErr, Enforcement, Event, Notice, ToolCall};
+use sandgate_protocol::{CallId, CodexErr, Enforcement, Event, Notice};
+use sandgate_protocol::{SandboxPolicy, ToolCall};
 use std::sync::Arc;
 
 /// A session.
@@ -61,6 +62,11 @@ impl Session {
         let status = self.services.runtime.sandbox.status();
         self.services.events.tell(&Event::SandboxStatus(status.clone())).await;
         status
+    }
+
+    /// What its commands may touch.
+    pub fn sandbox_policy(&self) -> &SandboxPolicy {
+        &self.services.config.sandbox_policy
     }
 
     /// Begins a turn.

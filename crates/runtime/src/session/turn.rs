@@ -18,6 +18,11 @@ impl Turn {
         Self { cwd: services.config.workspace.clone(), stop: Stop::default() }
     }
 
+    /// The same turn on these levers, for a front end that has them already.
+    pub fn stopped_by(self, stop: &Stop) -> Self {
+        Self { stop: stop.clone(), ..self }
+    }
+
     /// Ends everything that the turn does.
     pub fn cancel(&self) {
         self.stop.cancel.cancel();

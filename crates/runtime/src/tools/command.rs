@@ -17,8 +17,8 @@ use sandgate_policy::{ApprovalRequirement, Terms, requirement};
 use sandgate_policy::{Class, Extras, Judgement, Surroundings, judge};
 use sandgate_process::{ExecuteOptions, Executed, execute};
 use sandgate_protocol::{
-    CallId, CodexErr, Denials, ExecApprovalRequest, ExecExpiration, ExecParams,
-    ExecToolCallOutput, RiskAssessment, SandboxPermissions, SandboxType, visible,
+    CallId, CodexErr, Denials, ExecApprovalRequest, ExecExpiration, ExecParams, ExecToolCallOutput,
+    RiskAssessment, SandboxPermissions, SandboxType, visible,
 };
 use sandgate_sandbox::Narrowest;
 use std::io;
@@ -41,6 +41,21 @@ pub struct AskedCommand {
     pub justification: Option<String>,
     /// The rule that it suggests.
     pub prefix_rule: Option<Vec<String>>,
+}
+
+impl AskedCommand {
+    /// A command in the turn's directory, with nothing special about it and all the time it needs.
+    pub fn new(command: CommandLine) -> Self {
+        Self {
+            command,
+            workdir: None,
+            expiration: ExecExpiration::Cancellation,
+            input: CommandInput::Nothing,
+            sandbox_permissions: SandboxPermissions::UseDefault,
+            justification: None,
+            prefix_rule: None,
+        }
+    }
 }
 
 /// Runs commands.
