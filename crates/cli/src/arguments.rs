@@ -2,6 +2,7 @@
 
 use crate::audit::{self, AuditArguments, CliAudit};
 use crate::call::{self, CallArguments, CliCall};
+use crate::patch::{self, CliPatch, PatchArguments};
 use crate::policy::{self, CliPolicy, PolicyArguments};
 use crate::run::{self, CliRun, RunArguments};
 use crate::sandbox::{self, CliSandbox, SandboxArguments};
@@ -16,6 +17,8 @@ pub(crate) enum Verb {
     Run(RunArguments),
     /// `sandgate call`.
     Call(CallArguments),
+    /// `sandgate patch`.
+    Patch(PatchArguments),
     /// `sandgate sandbox`.
     Sandbox(SandboxArguments),
     /// `sandgate policy`.
@@ -46,6 +49,8 @@ enum CliVerb {
     Run(CliRun),
     /// Make the tool calls of a model, as JSON lines
     Call(CliCall),
+    /// Apply a patch, or say what it would change
+    Patch(CliPatch),
     /// Run one command confined, in this terminal
     Sandbox(CliSandbox),
     /// Say what becomes of a command and why, and run nothing
@@ -59,6 +64,7 @@ fn understand(cli: Cli) -> Result<Verb, clap::Error> {
     match cli.verb {
         CliVerb::Run(run) => run::understand(run).map(Verb::Run),
         CliVerb::Call(call) => call::understand(call).map(Verb::Call),
+        CliVerb::Patch(patch) => patch::understand(patch).map(Verb::Patch),
         CliVerb::Sandbox(sandbox) => sandbox::understand(sandbox).map(Verb::Sandbox),
         CliVerb::Policy(policy) => policy::understand(policy).map(Verb::Policy),
         CliVerb::Audit(audit) => audit::understand(audit).map(Verb::Audit),
@@ -67,18 +73,19 @@ fn understand(cli: Cli) -> Result<Verb, clap::Error> {
 
 /// Adds what the parser cannot know: that the command stands after `--`.
 fn explain(error: clap::Error) -> clap::Error {
-    match error.get(ContextKind::InvalidArg) {
-        Some(ContextValue::String(word))
-            if error.kind() == ErrorKind::UnknownArgument && !word.starts_with('-') =>
-        {
-            let usage = error.get(ContextKind::Usage).map(ToString::to_string).unwrap_or_default();
-            let verbs = ["sandbox", "policy explain", "policy check"];
-            let verb = verbs.into_iter().find(|verb| usage.contains(&format!("sandgate {verb}")));
-            let verb = verb.unwrap_or("run");
+    const TAKE_COMMANDS: [&str; 4] = ["run", "sandbox", "policy explain", "policy check"];
+    let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidArg) else { return error };
+    if error.kind() != ErrorKind::UnknownArgument || word.starts_with('-') {
+        return error;
+    }
+    let usage = error.get(ContextKind::Usage).map(ToString::to_string).unwrap_or_default();
+    let is_meant = |verb: &&str| usage.contains(&format!("sandgate {verb}"));
+    match TAKE_COMMANDS.into_iter().find(is_meant) {
+        Some(verb) => {
             let message = format!("write -- before the command: sandgate {verb} -- {word} …");
             usage_error(verb, ErrorKind::UnknownArgument, message)
         }
-        _ => error,
+        None => error,
     }
 }
 
@@ -141,5 +148,8 @@ pub(crate) mod tests {
         let error = understood(&["run", "echo", "hi"]).unwrap_err();
         assert!(error.to_string().contains("sandgate run -- echo"), "{error}");
         assert_eq!(error.exit_code(), i32::from(crate::exit::USAGE));
+        // What takes no command is not told to.
+        let error = understood(&["patch", "apply", "a", "b"]).unwrap_err();
+        assert!(!error.to_string().contains("before the command"), "{error}");
     }
 }

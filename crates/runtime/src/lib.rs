@@ -42,9 +42,12 @@ pub use session::{Requester, Session, SessionConfig, Turn};
 pub use terminal::{TerminalOutcome, TerminalRequest};
 pub use terminal::{enforcement, run_in_terminal_as_person, unfinished_roots};
 pub use tools::{
-    AskedCommand, ToolHandler, ToolInvocation, ToolKind, ToolRegistry, ToolResult, ToolSpec,
+    AskedCommand, CheckedPatch, PatchApproval, ToolHandler, ToolInvocation, ToolKind, ToolRegistry,
+    ToolResult, ToolSpec,
 };
 
+/// The longest text of a patch that is read, in bytes.
+pub use sandgate_patch::LARGEST_TEXT as LARGEST_PATCH;
 /// Whether a shell reads the person's profile first.
 pub use sandgate_process::Login;
 /// What became of the file that holds all of a command's output.

@@ -12,6 +12,8 @@ mod registry;
 mod router;
 mod shell;
 
+pub use apply_patch::{CheckedPatch, PatchApproval};
+pub(crate) use apply_patch::{apply_patch, check_patch};
 pub(crate) use arguments::{parse, schema};
 pub use command::AskedCommand;
 pub(crate) use command::{CommandOutput, run_command};
