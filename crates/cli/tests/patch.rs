@@ -100,7 +100,7 @@ fn a_check_says_what_would_happen_and_does_nothing() {
     assert_eq!((outcome.stdout(), outcome.code), ([LINES, free].concat().as_str(), Some(0)));
 
     let outcome = check(&["protected.patch"]);
-    let path = world.path(".git/config").canonicalize().unwrap_or(world.path(".git/config"));
+    let path = world.home().canonicalize().unwrap().join(".git/config");
     let asked = format!(
         "A .git/config  +1 -0\n\nNothing was changed. You would be asked first: it would write {} \
          (protected).\n",
@@ -215,12 +215,13 @@ fn a_patch_can_be_refused_and_called_off() {
 #[test]
 fn a_text_without_end_is_not_read_to_its_end() {
     let world = world();
-    let mut command = world.program(["patch", "apply", "-"]);
+    let mut command = world.program(["patch", "apply", "--json", "-"]);
     let endless = File::open("/dev/zero").unwrap();
     let outcome = Running::start(command.stdin(endless)).wait();
     assert_eq!(outcome.code, Some(1));
     let said = "sandgate: standard input: the patch is longer than 10485760 bytes; split it\n";
     assert_eq!(outcome.stderr, said);
+    assert!(outcome.stdout().contains(r#""error":"invalid_arguments""#), "{}", outcome.stdout());
     assert!(is_untouched(&world));
 }
 

@@ -145,8 +145,8 @@ fn start(arguments: &PatchArguments) -> io::Result<u8> {
     let text = match read(&arguments.file)? {
         Ok(text) => text,
         Err(reason) => {
-            complain(&format!("{}: {reason}", name_of(&arguments.file)), None);
-            return Ok(exit::DOES_NOT_FIT);
+            let error = CodexErr::InvalidArguments { tool: "apply_patch".to_owned(), reason };
+            return refused(arguments, &error, Unanswered::No, None);
         }
     };
     let asynchronous = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -201,15 +201,30 @@ async fn work(runtime: Arc<Runtime>, arguments: &PatchArguments, text: &str) -> 
     };
     let requester = session.requester();
     let turn = requester.begin_turn().stopped_by(&stop);
-    let desk = Desk { arguments, cwd: turn.cwd.clone() };
     match arguments.verb {
-        Verb::Check => desk.check(&requester, &turn, text),
+        Verb::Check => check(arguments, &requester, &turn, text),
         Verb::Apply => {
             let (applied, unanswered) =
                 apply(&session, &turn, text, decider, decide.answering()).await;
-            desk.applied(applied, unanswered, signals.received())
+            match applied {
+                Ok(files) => {
+                    print(&match arguments.format {
+                        Format::Lines => shown::applied(&files, &turn.cwd),
+                        Format::Json => shown::applied_as_json(&files),
+                    })?;
+                    Ok(0)
+                }
+                Err(error) => refused(arguments, &error, unanswered, signals.received()),
+            }
         }
     }
+}
+
+/// Whether a question was asked and nobody could answer it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Unanswered {
+    Yes,
+    No,
 }
 
 /// Applies a patch while its question, if there is one, is answered. Says too whether nobody could.
@@ -219,7 +234,7 @@ async fn apply(
     text: &str,
     mut decider: Decider,
     answering: &str,
-) -> (Result<Vec<PatchedFile>, CodexErr>, bool) {
+) -> (Result<Vec<PatchedFile>, CodexErr>, Unanswered) {
     let approver = decider.can_answer().then(|| session.approver(answering));
     let mut events = session.events(Delivery::WithoutOutput).await;
     let (requester, call_id) = (session.requester(), new_call_id());
@@ -245,83 +260,71 @@ async fn apply(
             turn.cancel();
         }
     };
-    (applied, !decider.unanswered().is_empty())
+    let unanswered = match decider.unanswered().is_empty() {
+        true => Unanswered::No,
+        false => Unanswered::Yes,
+    };
+    (applied, unanswered)
 }
 
-/// Where results are written, for the one patch that this is about.
-struct Desk<'a> {
-    arguments: &'a PatchArguments,
-    cwd: PathBuf,
+fn check(
+    arguments: &PatchArguments,
+    requester: &Requester,
+    turn: &Turn,
+    text: &str,
+) -> io::Result<u8> {
+    let checked = match requester.check_patch(text, turn) {
+        Ok(checked) => checked,
+        Err(error) => return refused(arguments, &error, Unanswered::No, None),
+    };
+    print(&match arguments.format {
+        Format::Lines => shown::checked(&checked, &turn.cwd),
+        Format::Json => shown::checked_as_json(&checked),
+    })?;
+    Ok(match checked.approval {
+        PatchApproval::NotNeeded => 0,
+        PatchApproval::Needed { .. } => exit::NOBODY_DECIDED,
+        PatchApproval::Forbidden { .. } => exit::REFUSED,
+    })
 }
 
-impl Desk<'_> {
-    fn check(&self, requester: &Requester, turn: &Turn, text: &str) -> io::Result<u8> {
-        let checked = match requester.check_patch(text, turn) {
-            Ok(checked) => checked,
-            Err(error) => return self.refused(&error, false, None),
-        };
-        print(&match self.arguments.format {
-            Format::Lines => shown::checked(&checked, &self.cwd),
-            Format::Json => shown::checked_as_json(&checked),
-        })?;
-        Ok(match checked.approval {
-            PatchApproval::NotNeeded => 0,
-            PatchApproval::Needed { .. } => exit::NOBODY_DECIDED,
-            PatchApproval::Forbidden { .. } => exit::REFUSED,
-        })
-    }
-
-    fn applied(
-        &self,
-        applied: Result<Vec<PatchedFile>, CodexErr>,
-        unanswered: bool,
-        received: Option<i32>,
-    ) -> io::Result<u8> {
-        match applied {
-            Ok(files) => {
-                print(&match self.arguments.format {
-                    Format::Lines => shown::applied(&files, &self.cwd),
-                    Format::Json => shown::applied_as_json(&files),
-                })?;
-                Ok(0)
-            }
-            Err(error) => self.refused(&error, unanswered, received),
+/// Tells why nothing was changed, and finds the exit code.
+fn refused(
+    arguments: &PatchArguments,
+    error: &CodexErr,
+    unanswered: Unanswered,
+    received: Option<i32>,
+) -> io::Result<u8> {
+    let file = name_of(&arguments.file);
+    let (what, advice, code) = match error {
+        CodexErr::InvalidArguments { reason, .. } | CodexErr::ToolExecutionFailed(reason) => {
+            (format!("{file}: {}", visible(reason)), None, exit::DOES_NOT_FIT)
         }
-    }
-
-    /// Tells why nothing was changed, and finds the exit code.
-    fn refused(&self, error: &CodexErr, unanswered: bool, received: Option<i32>) -> io::Result<u8> {
-        let file = name_of(&self.arguments.file);
-        let (what, advice, code) = match error {
-            CodexErr::InvalidArguments { reason, .. } | CodexErr::ToolExecutionFailed(reason) => {
-                (format!("{file}: {}", visible(reason)), None, exit::DOES_NOT_FIT)
-            }
-            CodexErr::NobodyToAsk { reason } => {
-                let what = format!("{file}: nobody could be asked: {}", visible_line(reason));
-                (what, Some(ANSWER), exit::NOBODY_DECIDED)
-            }
-            CodexErr::ApprovalDenied { .. } if unanswered => {
-                let what = format!("{file}: there was no answer to whether it may be applied");
-                (what, Some(ANSWER), exit::NOBODY_DECIDED)
-            }
-            CodexErr::ApprovalDenied { feedback } => {
-                let why = feedback.as_deref().map(|why| format!(": {}", visible_line(why)));
-                let what = format!("not applied: the answer was no{}", why.unwrap_or_default());
-                (what, None, exit::REFUSED)
-            }
-            CodexErr::Forbidden { reason } => (visible(reason), None, exit::REFUSED),
-            CodexErr::UserAborted => {
-                let code = exit::of_signal(received.unwrap_or(SIGNAL_INTERRUPT));
-                ("not applied: it was called off".to_owned(), None, code)
-            }
-            other => (visible(&other.to_string()), None, exit::FAILED),
-        };
-        complain(&what, advice);
-        if self.arguments.format == Format::Json {
-            print(&shown::refused_as_json(error))?;
+        CodexErr::NobodyToAsk { reason } => {
+            let what = format!("{file}: nobody could be asked: {}", visible_line(reason));
+            (what, Some(ANSWER), exit::NOBODY_DECIDED)
         }
-        Ok(code)
+        CodexErr::ApprovalDenied { .. } if unanswered == Unanswered::Yes => {
+            let what = format!("{file}: there was no answer to whether it may be applied");
+            (what, Some(ANSWER), exit::NOBODY_DECIDED)
+        }
+        CodexErr::ApprovalDenied { feedback } => {
+            let why = feedback.as_deref().map(|why| format!(": {}", visible_line(why)));
+            let what = format!("not applied: the answer was no{}", why.unwrap_or_default());
+            (what, None, exit::REFUSED)
+        }
+        CodexErr::Forbidden { reason } => (visible(reason), None, exit::REFUSED),
+        CodexErr::UserAborted => {
+            let code = exit::of_signal(received.unwrap_or(SIGNAL_INTERRUPT));
+            ("not applied: it was called off".to_owned(), None, code)
+        }
+        other => (visible(&other.to_string()), None, exit::FAILED),
+    };
+    complain(&what, advice);
+    if arguments.format == Format::Json {
+        print(&shown::refused_as_json(error))?;
     }
+    Ok(code)
 }
 
 const ANSWER: &str = "Answer with --decide approve, deny or a file.";
