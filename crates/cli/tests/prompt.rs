@@ -24,10 +24,11 @@ fn outside() -> TempDir {
     outside
 }
 
-/// Writes to the first, and only if that succeeds to the second.
+/// Writes to the first, and only if that succeeds to the second. Every shell has its own exit code for
+/// a file that cannot be opened.
 fn writes_both(outside: &TempDir) -> String {
     let path = outside.path().display();
-    format!("echo tried; echo x > {path}/first && echo x > {path}/second")
+    format!("echo tried; echo x > {path}/first && echo x > {path}/second || exit 9")
 }
 
 fn contents(outside: &TempDir) -> [String; 2] {
@@ -149,7 +150,7 @@ fn only_what_was_blocked_can_be_granted() {
     assert!(shown.contains("tried"), "{shown}");
     assert!(shown.contains(&format!("sandgate: blocked: write {path}/second")), "{shown}");
     assert!(shown.contains(&format!("sandgate: to let it: --writable {path}")), "{shown}");
-    assert_eq!(code, Some(1));
+    assert_eq!(code, Some(9));
     assert_eq!(contents(&outside), ["x\n", ""]);
 }
 
@@ -170,8 +171,7 @@ fn yes_after_a_denial_is_without_the_sandbox() {
 #[test]
 fn no_after_a_denial_leaves_the_first_result() {
     let (world, outside) = (World::new(), outside());
-    let script = format!("{} || exit 9", writes_both(&outside));
-    let mut terminal = Terminal::start(&world, &["run", "--", &script]);
+    let mut terminal = Terminal::start(&world, &["run", "--", &writes_both(&outside)]);
     terminal.answer("n");
     let (shown, code) = terminal.end();
     assert!(!shown.contains("again"), "{shown}");
@@ -205,7 +205,7 @@ fn what_was_typed_before_the_question_is_no_answer() {
     terminal.until("y");
     let_go(&go);
     terminal.answer("n");
-    assert_eq!(terminal.end().1, Some(1));
+    assert_eq!(terminal.end().1, Some(9));
     assert_eq!(contents(&outside), ["", ""]);
 }
 
@@ -253,7 +253,7 @@ fn without_a_terminal_a_denial_says_how_to_allow_it() {
     let script = writes_both(&outside);
     let path = outside.path().display().to_string();
     for (options, code) in
-        [(&[][..], 77), (&["--ask-for-approval", "never"], 1), (&["--decide", "deny"], 1)]
+        [(&[][..], 77), (&["--ask-for-approval", "never"], 9), (&["--decide", "deny"], 9)]
     {
         let outcome = world.sandgate(&[&["run"], options, &["--", &script]].concat());
         assert_eq!(outcome.code, Some(code), "{options:?}");
@@ -312,7 +312,8 @@ fn what_is_forbidden_is_not_run() {
 #[test]
 fn whoever_stopped_a_command_is_not_asked() {
     let (world, outside) = (World::new(), outside());
-    let script = format!("{}; echo blocked; exec sleep 1000", writes_both(&outside));
+    let path = outside.path().display();
+    let script = format!("echo x > {path}/first; echo blocked; exec sleep 1000");
     let mut terminal = Terminal::start(&world, &["run", "--", &script]);
     terminal.until("blocked");
     terminal.press("\x03");
