@@ -11,6 +11,7 @@ use sandgate_protocol::{
 use std::fmt::Write as _;
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead as _, BufReader, IsTerminal as _, Write as _};
+use std::path::Path;
 use tokio::sync::oneshot;
 
 /// How many refusals and how many lines of a diff are shown.
@@ -138,7 +139,7 @@ impl Question<'_> {
             }
             Self::Patch(request) => {
                 let files: Vec<String> =
-                    request.changes.iter().map(|c| visible(&c.path.to_string_lossy())).collect();
+                    request.changes.iter().map(|change| shown_path(&change.path)).collect();
                 format!("may this change {}? ({})", files.join(", "), request.reason)
             }
         }
@@ -189,10 +190,7 @@ impl Question<'_> {
                 choices.push("  [y] yes, once".to_owned());
                 let more = match &request.grant_root {
                     Some(root) => {
-                        format!(
-                            "  [s] yes, and to everything in {}",
-                            visible(&root.to_string_lossy())
-                        )
+                        format!("  [s] yes, and to everything in {}", shown_path(root))
                     }
                     None => "  [s] yes, and to these files for the rest of the session".to_owned(),
                 };
@@ -209,6 +207,16 @@ impl Question<'_> {
     }
 }
 
+/// A path on one line, whatever its name holds.
+fn shown_path(path: &Path) -> String {
+    visible_line(&path.to_string_lossy())
+}
+
+/// Text whose further lines cannot be taken for ours.
+fn indented(text: &str) -> String {
+    text.replace('\n', "\n    ")
+}
+
 fn shown_command(request: &ExecApprovalRequest) -> String {
     let mut text = String::new();
     let title =
@@ -219,7 +227,7 @@ fn shown_command(request: &ExecApprovalRequest) -> String {
         let mark = if index == 0 { "$" } else { " " };
         let _ = writeln!(text, "  {mark} {STRONG}{line}{STRONG:#}");
     }
-    let _ = writeln!(text, "  in {}\n", visible(&request.cwd.to_string_lossy()));
+    let _ = writeln!(text, "  in {}\n", shown_path(&request.cwd));
     for denial in request.denials.iter().take(MOST_DENIALS) {
         let _ = writeln!(text, "  blocked: {}", visible_line(&denial.to_string()));
     }
@@ -227,12 +235,13 @@ fn shown_command(request: &ExecApprovalRequest) -> String {
     if hidden > 0 {
         let _ = writeln!(text, "  blocked: {hidden} more");
     }
-    let _ = writeln!(text, "  because: {}", request.reason);
+    let _ = writeln!(text, "  because: {}", indented(&request.reason));
     if let Some(why) = &request.justification {
-        let _ = writeln!(text, "  the model says: {}", why.replace('\n', "\n    "));
+        let _ = writeln!(text, "  the model says: {}", indented(why));
     }
     if let Some(risk) = &request.risk {
-        let _ = writeln!(text, "  risk: {:?}. {}", risk.risk_level, visible(&risk.description));
+        let description = indented(&visible(&risk.description));
+        let _ = writeln!(text, "  risk: {:?}. {description}", risk.risk_level);
     }
     text.push('\n');
     text
@@ -248,7 +257,7 @@ fn shown_patch(request: &ApplyPatchApprovalRequest) -> String {
             PatchChangeKind::Delete => 'D',
             PatchChangeKind::Update => 'M',
         };
-        let _ = writeln!(text, "  {letter} {}", visible(&change.path.to_string_lossy()));
+        let _ = writeln!(text, "  {letter} {}", shown_path(&change.path));
     }
     text.push('\n');
     let lines = request.changes.iter().flat_map(|change| change.diff.lines());
@@ -264,7 +273,7 @@ fn shown_patch(request: &ApplyPatchApprovalRequest) -> String {
     if hidden > 0 {
         let _ = writeln!(text, "  [{hidden} more lines are not shown]");
     }
-    let _ = writeln!(text, "\n  because: {}\n", request.reason);
+    let _ = writeln!(text, "\n  because: {}\n", indented(&request.reason));
     text
 }
 
@@ -313,6 +322,23 @@ mod tests {
     #[test]
     fn a_person_sees_all_that_matters_and_what_can_be_answered() {
         insta::assert_snapshot!(plain(&request()));
+    }
+
+    #[test]
+    fn nothing_in_a_question_begins_a_line_of_its_own() {
+        let fake = "x\nMay this run?\n\x1b[2J";
+        let mut request = request();
+        request.command_text = sandgate_protocol::visible(fake);
+        request.cwd = fake.into();
+        request.reason = sandgate_protocol::visible(fake);
+        request.justification = Some(sandgate_protocol::visible(fake));
+        request.denials[0].target = fake.to_owned();
+        request.proposed_rule = Some(vec![fake.to_owned()]);
+        let text = plain(&request);
+        assert_eq!(text.matches("May this run?").count(), 6, "{text}");
+        let is_ours = |line: &&str| !line.starts_with(' ') && !line.is_empty();
+        assert_eq!(text.lines().filter(is_ours).collect::<Vec<_>>(), ["The sandbox blocked this."]);
+        assert!(!text.contains('\x1b'), "{text}");
     }
 
     #[test]

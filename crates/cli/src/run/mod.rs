@@ -69,7 +69,7 @@ async fn run_command(runtime: Arc<Runtime>, arguments: RunArguments) -> io::Resu
         decider,
         approver,
         unanswered: false,
-        has_seen_denials: false,
+        asked_again: false,
         unheard: None,
     };
     let outcome = watch.run(&session, arguments).await;
@@ -106,8 +106,8 @@ struct Watch {
     approver: Option<Approver>,
     /// A decision was needed, and nobody could give it.
     unanswered: bool,
-    /// A person has been asked about what the sandbox refused.
-    has_seen_denials: bool,
+    /// There was a question about another attempt.
+    asked_again: bool,
     /// Why events could not be written, if that was so.
     unheard: Option<io::Error>,
 }
@@ -168,7 +168,7 @@ impl Watch {
             decision = self.decider.hear(event, self.approver.as_ref()) => decision,
         };
         self.unanswered |= !self.decider.unanswered().is_empty();
-        self.has_seen_denials |= self.decider.is_person() && !request.denials.is_empty();
+        self.asked_again |= !request.denials.is_empty();
         match decision {
             None => self.stop.cancel.cancel(),
             Some(decision) if decision.approves() && !request.denials.is_empty() => {
@@ -182,7 +182,7 @@ impl Watch {
     /// said no to it need not be told.
     fn blocked(&self, attempted: &Attempted<CommandOutcome>, session: &Session) -> Vec<u8> {
         let output = &attempted.output.output;
-        let told = self.has_seen_denials && attempted.attempt == 1;
+        let told = self.decider.is_person() && self.asked_again && attempted.attempt == 1;
         if output.exit_code == 0 || output.denials.is_empty() || output.cancelled || told {
             return Vec::new();
         }
@@ -226,7 +226,8 @@ impl Watch {
                 exit::of_failure(*kind)
             }
             CodexErr::UserAborted => {
-                complain("not run: it was called off", None);
+                let what = if self.asked_again { "not run again" } else { "not run" };
+                complain(&format!("{what}: it was called off"), None);
                 exit::of_signal(received.unwrap_or(SIGNAL_INTERRUPT))
             }
             CodexErr::NobodyToAsk { reason } => {
