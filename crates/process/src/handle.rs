@@ -1,15 +1,20 @@
 //! A process that lives on while its owner does other things.
 
 use crate::broadcast::{Broadcast, OutputReceiver};
-use crate::drive::{Stragglers, drive};
+use crate::drive::{Finished, OutputSink, Stragglers, drive};
 use crate::spawner::TerminalSize;
 use crate::stop::{Stop, Watch};
-use crate::sys::{Launched, Remote, Terminal, Writer};
+use crate::sys::{Job, Launched, Remote, Terminal, Writer};
 use bytes::Bytes;
-use sandgate_protocol::{EXIT_CODE_SIGNAL_BASE, ExecExpiration, SIGNAL_KILL};
+use sandgate_protocol::{
+    Denials, EXIT_CODE_SIGNAL_BASE, ExecExpiration, OutputStream, SIGNAL_KILL,
+};
 use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use tokio::sync::{mpsc, oneshot};
+use std::time::Duration;
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 /// How many pieces of input may wait for a process that does not read.
@@ -70,6 +75,10 @@ pub struct ProcessHandle {
     terminal: Option<Terminal>,
     remote: Remote,
     stop: Stop,
+    /// How much was sent to it, and how much of that its terminal or pipe has taken.
+    sent: AtomicU64,
+    taken: watch::Receiver<u64>,
+    denials: Arc<Mutex<Denials>>,
 }
 
 impl std::fmt::Debug for ProcessHandle {
@@ -102,6 +111,24 @@ impl ProcessHandle {
             // It may have ended already.
             let _ = input.send(Bytes::from_static(END_OF_TRANSMISSION)).await;
         }
+    }
+
+    /// Sends it something, and waits until its terminal or pipe has taken that, for at most `limit`.
+    /// Whether it has.
+    pub(crate) async fn write(&self, bytes: Bytes, limit: Duration) -> bool {
+        let Some(input) = self.writer_sender() else { return false };
+        let length = bytes.len() as u64;
+        let mut taken = self.taken.clone();
+        let until = self.sent.fetch_add(length, Ordering::SeqCst) + length;
+        let all = async {
+            input.send(bytes).await.is_ok() && taken.wait_for(|&taken| taken >= until).await.is_ok()
+        };
+        timeout(limit, all).await.unwrap_or(false)
+    }
+
+    /// What was refused to it until now.
+    pub(crate) fn denials(&self) -> Denials {
+        self.denials.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// A new listener, who hears what the process writes from now on.
@@ -155,38 +182,94 @@ impl Drop for ProcessHandle {
 /// Watches over a job in the background until it has ended.
 pub(crate) fn supervise(launched: Launched) -> SpawnedProcess {
     let broadcast = Broadcast::new();
-    let Launched { job, stdin, stdout, stderr, terminal } = launched;
     let output_rx = broadcast.subscribe();
-    let exit = Arc::new(OnceLock::new());
     let (exit_tx, exit_rx) = oneshot::channel();
+    let on_exit = |exit: Exit| {
+        // Nobody may be waiting for it.
+        let _ = exit_tx.send(exit.code());
+    };
+    let session = start(launched, broadcast, Nobody, on_exit, |_, _| async {});
+    SpawnedProcess { session, output_rx, exit_rx }
+}
+
+/// Watches over a job in the background. All that it prints goes to `sink`, and to whoever listens then.
+/// `on_exit` is called when the process itself has ended, `on_end` when all that it printed was told.
+pub(crate) fn start<S: OutputSink + 'static, E: Future<Output = ()> + Send>(
+    launched: Launched,
+    broadcast: Broadcast,
+    sink: S,
+    on_exit: impl FnOnce(Exit) + Send + 'static,
+    on_end: impl FnOnce(S, Finished) -> E + Send + 'static,
+) -> ProcessHandle {
+    let Launched { job, stdin, stdout, stderr, terminal } = launched;
+    let exit = Arc::new(OnceLock::new());
     let stop = Stop::default();
     let end_of_input = CancellationToken::new();
+    let (taking, taken) = watch::channel(0);
     let session = ProcessHandle {
         pid: job.pid(),
         exit: Arc::clone(&exit),
         broadcast: broadcast.clone(),
-        input: Mutex::new(stdin.map(|writer| feed(writer, end_of_input.clone()))),
+        input: Mutex::new(stdin.map(|writer| feed(writer, end_of_input.clone(), taking))),
         end_of_input,
         terminal,
         remote: job.remote(),
         stop: stop.clone(),
+        sent: AtomicU64::new(0),
+        taken,
+        denials: refused_so_far(&job),
     };
     tokio::spawn(async move {
-        let mut sink = broadcast;
+        let mut sink = (broadcast, sink);
         let watch = Watch::new(&stop, ExecExpiration::Cancellation);
         let on_exit = |how: Exit| {
             let _ = exit.set(how);
-            // Nobody may be waiting for it.
-            let _ = exit_tx.send(how.code());
+            on_exit(how);
         };
-        drive(job, [stdout, stderr], &mut sink, watch, Stragglers::Kill, on_exit).await;
-        sink.close();
+        let stragglers = Stragglers::Kill;
+        let finished = drive(job, [stdout, stderr], &mut sink, watch, stragglers, on_exit).await;
+        let (broadcast, sink) = sink;
+        broadcast.close();
+        on_end(sink, finished).await;
     });
-    SpawnedProcess { session, output_rx, exit_rx }
+    session
+}
+
+/// What is refused to a job while it runs.
+#[cfg(target_os = "linux")]
+fn refused_so_far(job: &Job) -> Arc<Mutex<Denials>> {
+    job.denials_so_far()
+}
+
+/// Elsewhere nobody knows.
+#[cfg(not(target_os = "linux"))]
+fn refused_so_far(_job: &Job) -> Arc<Mutex<Denials>> {
+    Arc::default()
+}
+
+/// Nobody else wants the output.
+struct Nobody;
+
+impl OutputSink for Nobody {
+    async fn write(&mut self, _stream: OutputStream, _bytes: &[u8]) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// First the one, then the other.
+impl<A: OutputSink, B: OutputSink> OutputSink for (A, B) {
+    async fn write(&mut self, stream: OutputStream, bytes: &[u8]) -> io::Result<()> {
+        self.0.write(stream, bytes).await?;
+        self.1.write(stream, bytes).await
+    }
 }
 
 /// Writes what is sent to a process, until nobody can send any more or `end` says so.
-fn feed(mut writer: Writer, end: CancellationToken) -> mpsc::Sender<Bytes> {
+fn feed(
+    mut writer: Writer,
+    end: CancellationToken,
+    taken: watch::Sender<u64>,
+) -> mpsc::Sender<Bytes> {
     let (tx, mut rx) = mpsc::channel::<Bytes>(WAITING_INPUTS);
     tokio::spawn(async move {
         loop {
@@ -202,6 +285,7 @@ fn feed(mut writer: Writer, end: CancellationToken) -> mpsc::Sender<Bytes> {
             if writer.write_all(&bytes).await.is_err() {
                 return;
             }
+            taken.send_modify(|taken| *taken += bytes.len() as u64);
         }
     });
     tx

@@ -13,6 +13,7 @@ mod error;
 mod execute;
 mod handle;
 mod in_terminal;
+mod live;
 mod output;
 mod shell;
 mod spawner;
@@ -25,6 +26,13 @@ pub use error::SpawnError;
 pub use execute::{ExecuteOptions, Executed, execute};
 pub use handle::{Exit, ProcessHandle, SpawnedProcess};
 pub use in_terminal::{RanInTerminal, run_in_terminal};
+#[cfg(unix)]
+pub use live::with_marks;
+pub use live::{
+    Answered, LiveChanges, LiveEnd, LiveOptions, LiveState, LiveStdio, Moment, Patience, Printed,
+    SIGNAL_NAMES, UnifiedExecProcess, signal_number,
+};
+pub use live::{CursorKeys, ScreenView, ScreenWanted, UnknownKey, keys};
 pub use output::{
     Decoded, HeadTailBuffer, ModelFormat, OutputCapture, RawOutput, RawStream, Spill, SpillPolicy,
     SpillReport, decode, harmless, incomplete_utf8_at_end,

@@ -1,5 +1,6 @@
 //! The events of one command: it began, it wrote, it ended.
 
+use crate::ProcessWoke;
 use crate::{
     ApplyPatchApprovalRequest, ApprovalResponse, CallId, Enforcement, ExecApprovalRequest,
     ExecToolCallOutput, PatchChange, SandboxType,
@@ -31,6 +32,8 @@ pub enum Event {
     PatchApplyBegin(PatchApplyBegin),
     /// They were changed, or not.
     PatchApplyEnd(PatchApplyEnd),
+    /// Something happened to a live process while nobody waited for it.
+    ProcessWoke(ProcessWoke),
     /// All that the turn changed.
     TurnDiff(TurnDiff),
     /// What this machine's sandbox can enforce.

@@ -16,6 +16,7 @@ mod failure;
 mod output;
 mod sandbox_policy;
 mod tool;
+mod unified_exec;
 mod visible;
 
 pub use approval::{AnsweredBy, ApplyPatchApprovalRequest, ApprovalId, ApprovalResponse};
@@ -37,4 +38,10 @@ pub use sandbox_policy::{PROTECTED_NAMES, WritableRoot};
 pub use tool::{ApplyPatchToolCallParams, GrepFilesToolCallParams, ListDirToolCallParams};
 pub use tool::{ContentItem, ReadFileToolCallParams, ShellCommandToolCallParams};
 pub use tool::{ShellToolCallParams, ToolCall, ToolOutput, ToolPayload};
+pub use unified_exec::WriteStdinToolCallParams;
+pub use unified_exec::{CommandText, ExecCommandToolCallParams, KillProcessToolCallParams};
+pub use unified_exec::{ListProcessesToolCallParams, ReadOutputToolCallParams, ReturnReason};
+pub use unified_exec::{
+    ProcessInfo, ProcessState, ProcessWoke, ScreenReply, TerminalSizeParams, UnifiedExecReply,
+};
 pub use visible::{is_invisible, visible, visible_line};

@@ -36,6 +36,11 @@ impl SessionDirectory {
         Self { path: own.join("sessions").join(id), held: Mutex::new(None) }
     }
 
+    /// Where it is, or would be.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// Makes the directory, unless it is there, and says where; also removes those of sessions that
     /// were killed. May block for as long as the file system does.
     ///

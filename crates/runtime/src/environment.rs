@@ -1,5 +1,6 @@
 //! The environment that commands are given: what of the person's own, without its secrets.
 
+use sandgate_process::ScreenWanted;
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 
@@ -81,6 +82,27 @@ impl ShellEnvironmentPolicy {
             env.retain(|name, _| matches_any(&self.include_only, name));
         }
         env
+    }
+}
+
+/// What every process that lives across calls is given: nobody pages, colours or draws for a person.
+/// A terminal whose screen is kept can do what most can.
+pub(crate) fn for_sessions(env: &mut BTreeMap<OsString, OsString>, screen: ScreenWanted) {
+    const SETTINGS: &[(&str, &str)] = &[
+        ("NO_COLOR", "1"),
+        ("TERM", "dumb"),
+        ("LANG", "C.UTF-8"),
+        ("LC_CTYPE", "C.UTF-8"),
+        ("LC_ALL", "C.UTF-8"),
+        ("COLORTERM", ""),
+        ("PAGER", "cat"),
+        ("GIT_PAGER", "cat"),
+        ("GH_PAGER", "cat"),
+        ("CODEX_CI", "1"),
+    ];
+    env.extend(SETTINGS.iter().map(|(name, value)| ((*name).into(), (*value).into())));
+    if screen == ScreenWanted::Always {
+        env.insert("TERM".into(), "xterm-256color".into());
     }
 }
 

@@ -26,6 +26,7 @@ mod runtime;
 mod session;
 mod terminal;
 mod tools;
+mod unified_exec;
 
 pub use approval::{Answer, AnswerError, Approver, Question, command_text};
 pub use deltas::{MAX_DELTA_BYTES, MAX_EXEC_OUTPUT_DELTAS_PER_CALL};

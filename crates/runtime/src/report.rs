@@ -3,8 +3,6 @@
 
 use crate::deltas::{Cutter, MAX_EXEC_OUTPUT_DELTAS_PER_CALL};
 use crate::error::RuntimeError;
-use crate::events::EventLog;
-use crate::observe::OutputTap;
 use crate::session::Services;
 use sandgate_process::{ModelFormat, OutputSink, RawStream};
 use sandgate_protocol::{
@@ -14,12 +12,13 @@ use sandgate_protocol::{
 use sandgate_sandbox::ExecEnv;
 use std::cmp::Ordering;
 use std::io;
+use std::sync::Weak;
 
 /// The story of one attempt at a call.
-pub(crate) struct Report<'a> {
+pub(crate) struct Report {
     call_id: CallId,
-    events: &'a EventLog,
-    tap: Option<&'a dyn OutputTap>,
+    /// The session, as long as it is there: a live process may outlast it for a moment.
+    services: Weak<Services>,
     stdout: Cutter,
     stderr: Cutter,
     /// Output events so far; the notice that follows the last one counts as one more.
@@ -30,12 +29,11 @@ pub(crate) struct Report<'a> {
     failure: Option<io::Error>,
 }
 
-impl<'a> Report<'a> {
-    pub(crate) fn new(call_id: CallId, services: &'a Services) -> Self {
+impl Report {
+    pub(crate) fn new(call_id: CallId, services: &Services) -> Self {
         Self {
             call_id,
-            events: &services.events,
-            tap: services.config.tap.as_deref(),
+            services: services.me(),
             stdout: Cutter::default(),
             stderr: Cutter::default(),
             deltas: 0,
@@ -52,10 +50,11 @@ impl<'a> Report<'a> {
             cwd: env.cwd().to_owned(),
             sandbox: env.sandbox(),
         };
-        if let Some(tap) = self.tap {
+        let Some(services) = self.services.upgrade() else { return Ok(()) };
+        if let Some(tap) = &services.config.tap {
             tap.began(&begin).await.map_err(RuntimeError::NobodyListens)?;
         }
-        self.events.tell(&Event::ExecCommandBegin(begin)).await;
+        services.events.tell(&Event::ExecCommandBegin(begin)).await;
         Ok(())
     }
 
@@ -91,7 +90,7 @@ impl<'a> Report<'a> {
             formatted_output: self.model_format.format(&output, aggregated),
             output,
         }));
-        self.events.tell(&event).await;
+        self.event(&event).await;
         let Event::ExecCommandEnd(end) = event else { unreachable!("it was made above") };
         end.output
     }
@@ -114,12 +113,13 @@ impl<'a> Report<'a> {
     }
 
     async fn tell(&mut self, stream: OutputStream, bytes: &[u8]) -> io::Result<()> {
-        if let Some(tap) = self.tap {
+        let Some(services) = self.services.upgrade() else { return Ok(()) };
+        if let Some(tap) = &services.config.tap {
             tap.output(&self.call_id, stream, bytes).await?;
         }
         // Making events takes time and memory, and nobody may want these.
         let over = self.deltas > MAX_EXEC_OUTPUT_DELTAS_PER_CALL;
-        if over || !self.events.wants_output().await {
+        if over || !services.events.wants_output().await {
             return Ok(());
         }
         let joined = self.cutter(stream).join(bytes);
@@ -143,11 +143,17 @@ impl<'a> Report<'a> {
             Ordering::Greater => return,
         };
         self.deltas += 1;
-        self.events.tell(&event).await;
+        self.event(&event).await;
+    }
+
+    async fn event(&self, event: &Event) {
+        if let Some(services) = self.services.upgrade() {
+            services.events.tell(event).await;
+        }
     }
 }
 
-impl OutputSink for Report<'_> {
+impl OutputSink for Report {
     async fn write(&mut self, stream: OutputStream, bytes: &[u8]) -> io::Result<()> {
         let told = self.tell(stream, bytes).await;
         told.map_err(|error| {

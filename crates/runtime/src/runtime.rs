@@ -4,7 +4,9 @@ use crate::directory::SessionDirectory;
 use crate::error::RuntimeError;
 use crate::request::KeepOutput;
 use sandgate_process::{Shell, Spawner, SpillPolicy};
+use sandgate_protocol::ExecParams;
 use sandgate_sandbox::SandboxManager;
+use std::io;
 use std::sync::Arc;
 
 /// What commands are run by. A front end makes one and keeps it as long as it lives; when it goes, everything
@@ -41,6 +43,42 @@ impl Runtime {
     pub fn with_shell(mut self, name: &str) -> Result<Self, RuntimeError> {
         self.shell = Shell::named(name)?;
         Ok(self)
+    }
+
+    /// The same command with marks, if it is a shell that can print them. Blocks while it writes files.
+    #[cfg(unix)]
+    pub(crate) fn with_marks(
+        &self,
+        asked: &ExecParams,
+        id: &str,
+        nonce: &str,
+    ) -> io::Result<Option<ExecParams>> {
+        const SHELLS: &[&str] = &["bash", "zsh", "fish"];
+        let name = asked.program.file_name().and_then(|name| name.to_str());
+        if !name.is_some_and(|name| SHELLS.contains(&name)) {
+            return Ok(None);
+        }
+        let directory = self.directory.make()?.join(format!("shell-{id}"));
+        crate::private::make_private(&directory)?;
+        sandgate_process::with_marks(asked, nonce, &directory)
+    }
+
+    /// No shell here can.
+    #[cfg(not(unix))]
+    pub(crate) fn with_marks(
+        &self,
+        _asked: &ExecParams,
+        _id: &str,
+        _nonce: &str,
+    ) -> io::Result<Option<ExecParams>> {
+        Ok(None)
+    }
+
+    /// The full output of a command by the name that its result gave, if there is one.
+    pub(crate) fn spilled(&self, name: &str) -> Option<std::fs::File> {
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '-';
+        let is_name = name.starts_with("output-") && name.len() < 64 && name.chars().all(is_plain);
+        std::fs::File::open(self.directory.path().join(name)).ok().filter(|_| is_name)
     }
 
     /// Where output goes that memory does not hold: to the session's directory, which is made when

@@ -8,7 +8,7 @@ use super::gap::{Gap, around};
 use super::harmless::{fitting_end, fitting_start, harmless};
 use super::raw::RawStream;
 use super::sections::Sections;
-use sandgate_protocol::{ExecToolCallOutput, visible_line};
+use sandgate_protocol::{ExecToolCallOutput, Spilled, visible_line};
 use std::fmt::Write as _;
 use std::time::Duration;
 
@@ -43,6 +43,21 @@ impl ModelFormat {
     /// The most bytes that [`Self::format`] returns.
     pub fn max_bytes(&self) -> usize {
         self.max_tokens.max(Self::MIN_TOKENS).saturating_mul(Self::BYTES_PER_TOKEN)
+    }
+
+    /// A piece of output by itself: as much of its beginning and its end as the budget holds. `name` is
+    /// what all of it can be asked for by.
+    pub fn excerpt(&self, piece: &RawStream, name: &str) -> String {
+        let sections = piece.sections();
+        let text = sections.head.text.as_str();
+        if sections.gap.is_none() && fits(text, self.max_bytes()) {
+            return harmless(text).into_owned();
+        }
+        let id = Some(name.to_owned());
+        let spill = Spilled { id, bytes: piece.total_bytes(), complete: true, error: None };
+        let frame = sections.widest_gap().line(Some(&spill)).len() + 2;
+        let cut = Cut::of(sections, self.max_bytes().saturating_sub(frame));
+        around(&harmless(cut.head), &cut.gap.line(Some(&spill)), &harmless(cut.tail))
     }
 
     /// The output of a command as a model gets it. `aggregated` is what was kept of both its streams,

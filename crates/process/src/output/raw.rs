@@ -60,6 +60,13 @@ impl From<Vec<u8>> for RawStream {
 }
 
 impl RawStream {
+    /// A stream of which the beginning and the end were kept. What is missing counts as bytes only.
+    pub(crate) fn of_ends(head: Vec<u8>, tail: Vec<u8>, total_bytes: u64) -> Self {
+        let omitted_newlines = 0;
+        let (head, tail, sections) = (head.into(), tail.into(), OnceLock::new());
+        Self(Arc::new(Kept { head, tail, total_bytes, omitted_newlines, sections }))
+    }
+
     /// The first bytes of the stream.
     pub fn head(&self) -> &Bytes {
         &self.0.head

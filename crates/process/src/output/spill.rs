@@ -41,6 +41,11 @@ impl SpillPolicy {
     pub fn made_by(directory: impl Fn() -> io::Result<PathBuf> + Send + Sync + 'static) -> Self {
         Self { directory: Arc::new(directory), limit_bytes: Self::LIMIT_BYTES }
     }
+
+    /// Makes a file there that has no name and is gone when nobody uses it any more.
+    pub(crate) fn create_unnamed(&self) -> io::Result<std::fs::File> {
+        tempfile::tempfile_in((self.directory)()?)
+    }
 }
 
 impl fmt::Debug for SpillPolicy {

@@ -8,12 +8,19 @@
 #[cfg(target_os = "linux")]
 mod linux;
 #[cfg(target_os = "linux")]
-pub(crate) use linux::{Job, Nursery, Remote, in_place};
+pub(crate) use linux::{Job, Nursery, Remote, Sight, in_place, pause};
 
 #[cfg(all(unix, not(target_os = "linux")))]
 mod macos;
 #[cfg(all(unix, not(target_os = "linux")))]
 pub(crate) use macos::{Job, Nursery, Remote, in_place};
+
+#[cfg(not(target_os = "linux"))]
+mod unseen;
+#[cfg(not(target_os = "linux"))]
+pub(crate) use tokio::time::sleep as pause;
+#[cfg(not(target_os = "linux"))]
+pub(crate) use unseen::Sight;
 
 #[cfg(unix)]
 mod streams;

@@ -99,6 +99,11 @@ impl Writer {
         Ok((Self { fd: watch(write)? }, read))
     }
 
+    /// Our end, for others to ask about.
+    pub(super) fn shared(&self) -> Arc<AsyncFd<OwnedFd>> {
+        Arc::clone(&self.fd)
+    }
+
     /// Writes all of it, waiting for the job to take it.
     pub(crate) async fn write_all(&mut self, mut bytes: &[u8]) -> io::Result<()> {
         while !bytes.is_empty() {
@@ -114,6 +119,8 @@ impl Writer {
 /// A job's terminal, seen from outside.
 pub(crate) struct Terminal {
     fd: Arc<AsyncFd<OwnedFd>>,
+    /// The number of the device that the job sees.
+    device: u64,
 }
 
 impl Terminal {
@@ -121,7 +128,8 @@ impl Terminal {
     fn open(size: TerminalSize) -> io::Result<(Self, OwnedFd)> {
         let (ours, theirs) = terminal_pair()?;
         tcsetwinsize(&ours, winsize(size))?;
-        Ok((Self { fd: watch(ours)? }, theirs))
+        let device = rustix::fs::fstat(&theirs)?.st_rdev as u64;
+        Ok((Self { fd: watch(ours)?, device }, theirs))
     }
 
     /// What the job's terminal shows.
@@ -132,6 +140,16 @@ impl Terminal {
     /// The keyboard of the job's terminal.
     fn writer(&self) -> Writer {
         Writer { fd: Arc::clone(&self.fd) }
+    }
+
+    /// Our side, for others to ask about.
+    pub(super) fn shared(&self) -> Arc<AsyncFd<OwnedFd>> {
+        Arc::clone(&self.fd)
+    }
+
+    /// The number of the device that the job sees.
+    pub(super) fn device(&self) -> u64 {
+        self.device
     }
 
     /// Changes its size; the foreground job is told by SIGWINCH.

@@ -4,7 +4,7 @@
 //! values of environment variables have no place in here, on purpose: that is where secrets are.
 
 use sandgate_policy::{Confinement, Extras, Grant};
-use sandgate_protocol::{AskForApproval, CallId, Denials, Enforcement};
+use sandgate_protocol::{AskForApproval, CallId, Denials, Enforcement, ExecToolCallOutput};
 use sandgate_protocol::{SandboxPermissions, SandboxPolicy, SandboxType};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -352,6 +352,22 @@ pub struct Ended {
     /// Why it could not be started or followed, if it could not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
+}
+
+impl Ended {
+    /// The end of a command, by what it left.
+    pub(crate) fn of(call_id: CallId, attempt: u32, output: &ExecToolCallOutput) -> Self {
+        Self {
+            call_id,
+            attempt,
+            exit_code: Some(output.exit_code),
+            duration_ms: u64::try_from(output.duration.as_millis()).unwrap_or(u64::MAX),
+            timed_out: output.timed_out,
+            cancelled: output.cancelled,
+            denials: output.denials.clone(),
+            error: None,
+        }
+    }
 }
 
 /// A patch changed files.

@@ -41,7 +41,7 @@ impl Session {
     /// # Errors
     /// When its workspace cannot be used.
     pub fn start(runtime: Arc<Runtime>, config: SessionConfig) -> Result<Self, RuntimeError> {
-        Ok(Self { services: Arc::new(Services::new(runtime, config)?) })
+        Ok(Self { services: Services::new(runtime, config)? })
     }
 
     /// The right to call its tools.

@@ -10,13 +10,14 @@ use crate::resolve::directory;
 use crate::rules::append_rule;
 use crate::runtime::Runtime;
 use crate::tools::ToolRegistry;
+use crate::unified_exec::UnifiedExecProcessManager;
 use sandgate_patch::Roots as PatchRoots;
 use sandgate_policy::ApprovalStore;
 use sandgate_policy::Extras;
 use sandgate_policy::rules::{Origin, ProposedRule, Rules};
 use sandgate_protocol::{CallId, Event, Notice, SandboxPolicy, WritableRoot};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 
 /// What the calls of a session share.
 pub(crate) struct Services {
@@ -25,6 +26,10 @@ pub(crate) struct Services {
     pub(crate) broker: Arc<Broker>,
     pub(crate) events: EventLog,
     pub(crate) registry: ToolRegistry,
+    /// Its live processes.
+    pub(crate) live: UnifiedExecProcessManager,
+    /// Itself, for those who outlive a call and not the session.
+    me: Weak<Self>,
     /// What the session is called by in the record.
     id: String,
     audit: Option<AuditLog>,
@@ -38,13 +43,15 @@ impl Services {
     pub(super) fn new(
         runtime: Arc<Runtime>,
         mut config: SessionConfig,
-    ) -> Result<Self, RuntimeError> {
+    ) -> Result<Arc<Self>, RuntimeError> {
         config.workspace = directory(&config.workspace)?;
         let audit = match (&config.config_home, config.audit) {
             (Some(home), Some(options)) => Some(AuditLog::open(home, options)?),
             _ => None,
         };
-        let services = Self {
+        let services = Arc::new_cyclic(|me| Self {
+            me: Weak::clone(me),
+            live: UnifiedExecProcessManager::default(),
             id: uuid::Uuid::now_v7().to_string(),
             audit,
             runtime,
@@ -55,7 +62,7 @@ impl Services {
             approvals: Mutex::default(),
             opened: Mutex::default(),
             config,
-        };
+        });
         services.record(&Record::SessionStarted(services.beginning()))?;
         Ok(services)
     }
@@ -168,6 +175,11 @@ impl Services {
             let message = format!("the rule holds for this session only: {error}");
             self.warn(Some(call_id.clone()), message).await;
         }
+    }
+
+    /// Itself, as long as it is there.
+    pub(crate) fn me(&self) -> Weak<Self> {
+        Weak::clone(&self.me)
     }
 
     /// Tells everybody of something that stops nothing.

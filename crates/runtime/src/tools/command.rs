@@ -17,7 +17,7 @@ use sandgate_policy::{ApprovalRequirement, Terms, requirement};
 use sandgate_policy::{Class, Extras, Judgement, Surroundings, judge};
 use sandgate_process::{ExecuteOptions, Executed, execute};
 use sandgate_protocol::{
-    CallId, CodexErr, Denials, ExecApprovalRequest, ExecExpiration, ExecParams, ExecToolCallOutput,
+    CodexErr, Denials, ExecApprovalRequest, ExecExpiration, ExecParams, ExecToolCallOutput,
     RiskAssessment, SandboxPermissions, SandboxType, visible,
 };
 use sandgate_sandbox::Narrowest;
@@ -59,12 +59,12 @@ impl AskedCommand {
 }
 
 /// Runs commands.
-struct CommandTool;
+pub(super) struct CommandTool;
 
 /// A command that was read, looked up and judged.
 pub(super) struct ShellRequest {
     tool: String,
-    params: ExecParams,
+    pub(super) params: ExecParams,
     input: CommandInput,
     judgement: Judgement,
     proposed: Option<ProposedRule>,
@@ -269,14 +269,14 @@ impl ToolRuntime<ShellRequest> for CommandTool {
                 let formatted = format.format(&executed.output, &executed.raw.aggregated);
                 let (output, unheard) = report.end(executed.output, &executed.raw.aggregated).await;
                 executed.output = output;
-                ctx.record(&Record::Ended(ended(call_id(), number, &executed.output)))?;
+                ctx.record(&Record::Ended(Ended::of(call_id(), number, &executed.output)))?;
                 Ok(CommandOutput { executed, formatted, denial, unheard })
             }
             Err(error) => {
                 let error = report.not_started(error.into()).await;
                 let reason = error.to_string();
                 let output = ExecToolCallOutput::not_started(0, &reason);
-                let mut ended = ended(call_id(), number, &output);
+                let mut ended = Ended::of(call_id(), number, &output);
                 (ended.exit_code, ended.error) = (None, Some(reason));
                 ctx.record(&Record::Ended(ended))?;
                 Err(error.into())
@@ -322,17 +322,4 @@ impl ToolRuntime<ShellRequest> for CommandTool {
 /// A rule with its place.
 fn named(rule: &Rule) -> String {
     format!("{rule} ({})", rule.origin)
-}
-
-fn ended(call_id: CallId, attempt: u32, output: &ExecToolCallOutput) -> Ended {
-    Ended {
-        call_id,
-        attempt,
-        exit_code: Some(output.exit_code),
-        duration_ms: u64::try_from(output.duration.as_millis()).unwrap_or(u64::MAX),
-        timed_out: output.timed_out,
-        cancelled: output.cancelled,
-        denials: output.denials.clone(),
-        error: None,
-    }
 }

@@ -8,6 +8,7 @@ mod apply_patch;
 mod arguments;
 mod command;
 mod files;
+mod live;
 mod registry;
 mod router;
 mod shell;

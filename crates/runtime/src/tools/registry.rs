@@ -2,7 +2,7 @@
 
 use crate::orchestrator::ToolCtx;
 use crate::session::{Services, Turn};
-use crate::tools::{apply_patch, files, shell};
+use crate::tools::{apply_patch, files, live, shell};
 use sandgate_protocol::{CallId, CodexErr, ToolOutput, ToolPayload};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -106,6 +106,11 @@ impl ToolRegistry {
         registry.register(Arc::new(shell::ShellHandler));
         registry.register(Arc::new(shell::ShellCommandHandler));
         registry.register(Arc::new(apply_patch::ApplyPatchHandler));
+        registry.register(Arc::new(live::ExecCommandHandler));
+        registry.register(Arc::new(live::WriteStdinHandler));
+        registry.register(Arc::new(live::ListProcessesHandler));
+        registry.register(Arc::new(live::KillProcessHandler));
+        registry.register(Arc::new(live::ReadOutputHandler));
         registry.register(Arc::new(files::ReadFileHandler));
         registry.register(Arc::new(files::ListDirHandler));
         registry.register(Arc::new(files::GrepFilesHandler));
@@ -185,8 +190,9 @@ mod tests {
             assert!(registry.get(name).is_ok(), "{name}");
         }
         let names: Vec<String> = registry.specs().into_iter().map(|spec| spec.name).collect();
-        let own = ["apply_patch", "grep_files", "list_dir", "read_file", "shell", "shell_command"];
-        assert_eq!(names, own);
+        let own = "apply_patch exec_command grep_files kill_process list_dir list_processes read_file \
+                   read_output shell shell_command write_stdin";
+        assert_eq!(names.join(" "), own);
     }
 
     #[test]

@@ -10,7 +10,7 @@ use rustix::net::{SendFlags, send};
 use sandgate_protocol::{DenialEvidence, DenialRule, Denials, DeniedOperation};
 use sandgate_sandbox::linux::syscall_name;
 use std::io;
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
@@ -25,6 +25,8 @@ pub(crate) struct Job {
     pid: i32,
     held: Held,
     denials: Denials,
+    /// The same and all before, for whoever asks while it runs.
+    so_far: Arc<Mutex<Denials>>,
     /// The command has ended, and nothing of it is left.
     is_over: bool,
     /// How many of its processes could not be ended, once the warden has said so.
@@ -130,9 +132,9 @@ impl Job {
             // not be run again.
             _ => (0, Held::default()),
         };
-        let denials = Denials::default();
+        let (denials, so_far) = Default::default();
         let (is_over, left) = (false, None);
-        Ok(First::Running(Self { control, cage, pid, held, denials, is_over, left }))
+        Ok(First::Running(Self { control, cage, pid, held, denials, so_far, is_over, left }))
     }
 
     /// The command's process id; 0 if it was killed before it could be told.
@@ -168,10 +170,22 @@ impl Job {
         }
     }
 
+    /// What was refused to it, as long as it runs.
+    pub(crate) fn denials_so_far(&self) -> Arc<Mutex<Denials>> {
+        Arc::clone(&self.so_far)
+    }
+
     fn note(&mut self, word: Word) {
+        let mut so_far = self.so_far.lock().unwrap_or_else(PoisonError::into_inner);
         match word {
-            Word::Denied(denial) => self.denials.evidence.push(denial),
-            Word::MoreDenied(count) => self.denials.more += count,
+            Word::Denied(denial) => {
+                so_far.evidence.push(denial.clone());
+                self.denials.evidence.push(denial);
+            }
+            Word::MoreDenied(count) => {
+                so_far.more += count;
+                self.denials.more += count;
+            }
             _ => {}
         }
     }

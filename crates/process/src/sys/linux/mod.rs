@@ -13,6 +13,7 @@
 //! allocate nothing, take no lock and call nothing but the kernel.
 
 mod children;
+mod foreground;
 mod forget;
 mod host;
 pub(crate) mod in_place;
@@ -20,9 +21,13 @@ mod job;
 mod nursery;
 mod plan;
 mod raw;
+mod sight;
+mod tick;
 mod vestibule;
 mod warden;
 mod wire;
 
 pub(crate) use host::Nursery;
 pub(crate) use job::{Job, Remote};
+pub(crate) use sight::Sight;
+pub(crate) use tick::pause;

@@ -1,0 +1,281 @@
+//! Everything that a process has printed, for whoever wants to read what was left out.
+//!
+//! A little is in memory. What does not fit goes to a file, in blocks, by a thread for blocking work: a
+//! slow disk slows the process down and never the runtime. The file is written in a circle, so that of a
+//! server that runs for days the end is kept and not the beginning.
+
+use crate::output::{RawStream, SpillPolicy};
+use std::fs::File;
+use std::io;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// What is gathered before it is written. Less than this never touches the disk.
+const BLOCK_BYTES: usize = 64 * 1024;
+
+/// The log of one process. Copies are the same log.
+#[derive(Debug, Clone)]
+pub(crate) struct Log {
+    policy: Option<SpillPolicy>,
+    state: Arc<Mutex<State>>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    file: Option<Arc<File>>,
+    /// How many bytes have left memory, written or not.
+    past: u64,
+    /// From where on the file holds everything up to `past`.
+    since: u64,
+    /// What is being written at the moment, if something is.
+    leaving: Arc<Vec<u8>>,
+    block: Vec<u8>,
+    /// Why nothing is written any more.
+    trouble: Option<String>,
+}
+
+impl Log {
+    /// A log that keeps what does not fit into memory where the policy says.
+    pub(crate) fn new(policy: Option<SpillPolicy>) -> Self {
+        Self { policy, state: Arc::default() }
+    }
+
+    /// Appends, and waits for the disk if there is enough to write.
+    pub(crate) async fn push(&self, mut bytes: &[u8]) {
+        while !bytes.is_empty() {
+            let full = {
+                let mut state = self.state();
+                let room = BLOCK_BYTES - state.block.len();
+                let (now, later) = bytes.split_at(bytes.len().min(room));
+                state.block.extend_from_slice(now);
+                bytes = later;
+                state.block.len() == BLOCK_BYTES
+            };
+            if full {
+                self.write_block().await;
+            }
+        }
+    }
+
+    /// How much has been printed in all.
+    pub(crate) fn total(&self) -> u64 {
+        let state = self.state();
+        state.past + (state.leaving.len() + state.block.len()) as u64
+    }
+
+    /// What can still be read, by its places in all that was printed.
+    pub(crate) fn kept(&self) -> Range<u64> {
+        let total = self.total();
+        self.state().since..total
+    }
+
+    /// Reads what is kept of a range, with the place of its first byte. Blocks while it reads the disk.
+    pub(crate) fn read(&self, range: Range<u64>) -> io::Result<(u64, Vec<u8>)> {
+        let (file, past, since, leaving, block) = {
+            let state = self.state();
+            let leaving = Arc::clone(&state.leaving);
+            (state.file.clone(), state.past, state.since, leaving, state.block.clone())
+        };
+        let end = range.end.min(past + (leaving.len() + block.len()) as u64);
+        let start = range.start.max(since).min(end);
+        let mut bytes = Vec::new();
+        if start < past
+            && let Some(file) = file
+        {
+            let stored = start..end.min(past);
+            bytes.resize(length(&stored), 0);
+            self.circle(&stored, |place, from, to| read_at(&file, &mut bytes[from..to], place))?;
+        }
+        let mut at = past;
+        for piece in [leaving.as_slice(), block.as_slice()] {
+            let from = length(&(at..start.max(at))).min(piece.len());
+            let to = length(&(at..end.max(at))).min(piece.len());
+            bytes.extend_from_slice(piece.get(from..to).unwrap_or_default());
+            at += piece.len() as u64;
+        }
+        Ok((start, bytes))
+    }
+
+    /// The beginning and the end of all that was printed.
+    pub(crate) async fn ends(&self) -> RawStream {
+        const EACH: u64 = 64 * 1024;
+        let log = self.clone();
+        let read = move || {
+            let kept = log.kept();
+            let middle = (kept.start + EACH).min(kept.end);
+            // What a disk fails to give back is left out, and counted as such.
+            let head = log.read(kept.start..middle).unwrap_or_default().1;
+            let tail = log.read(kept.end.saturating_sub(EACH).max(middle)..kept.end);
+            (head, tail.unwrap_or_default().1, kept.end)
+        };
+        match tokio::task::spawn_blocking(read).await {
+            Ok((head, tail, total)) => RawStream::of_ends(head, tail, total),
+            Err(_) => RawStream::from(Vec::new()),
+        }
+    }
+
+    /// Calls `each` for the parts of a range as they lie in the file: their place there, and where they
+    /// begin and end in the range.
+    fn circle(
+        &self,
+        range: &Range<u64>,
+        mut each: impl FnMut(u64, usize, usize) -> io::Result<()>,
+    ) -> io::Result<()> {
+        let limit = self.limit();
+        let mut at = range.start;
+        while at < range.end {
+            let place = at % limit;
+            let step = (range.end - at).min(limit - place);
+            each(place, length(&(range.start..at)), length(&(range.start..at + step)))?;
+            at += step;
+        }
+        Ok(())
+    }
+
+    async fn write_block(&self) {
+        let (leaving, at, file) = {
+            let mut state = self.state();
+            state.leaving = Arc::new(std::mem::take(&mut state.block));
+            let file = match (&state.trouble, &self.policy) {
+                (None, Some(policy)) => Ok((state.file.clone(), policy.clone())),
+                _ => Err(()),
+            };
+            (Arc::clone(&state.leaving), state.past, file)
+        };
+        let written = match file {
+            Err(()) => Err(None),
+            Ok((file, policy)) => {
+                let log = self.clone();
+                let block = Arc::clone(&leaving);
+                let write = move || -> io::Result<Arc<File>> {
+                    let file = match file {
+                        Some(file) => file,
+                        None => Arc::new(policy.create_unnamed()?),
+                    };
+                    let range = at..at + block.len() as u64;
+                    log.circle(&range, |place, from, to| write_at(&file, &block[from..to], place))?;
+                    Ok(file)
+                };
+                match tokio::task::spawn_blocking(write).await {
+                    Ok(Ok(file)) => Ok(file),
+                    Ok(Err(error)) => Err(Some(error.to_string())),
+                    Err(error) => Err(Some(error.to_string())),
+                }
+            }
+        };
+        let limit = self.limit();
+        let mut state = self.state();
+        state.past += leaving.len() as u64;
+        state.leaving = Arc::default();
+        match written {
+            Ok(file) => {
+                state.file = Some(file);
+                state.since = state.since.max(state.past.saturating_sub(limit));
+            }
+            Err(trouble) => {
+                state.trouble = state.trouble.take().or(trouble);
+                (state.since, state.file) = (state.past, None);
+            }
+        }
+    }
+
+    fn limit(&self) -> u64 {
+        self.policy.as_ref().map_or(1, |policy| policy.limit_bytes.max(BLOCK_BYTES as u64))
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A length that was in memory once, or is about to be.
+fn length(range: &Range<u64>) -> usize {
+    usize::try_from(range.end.saturating_sub(range.start)).unwrap_or(usize::MAX)
+}
+
+#[cfg(unix)]
+fn write_at(file: &File, bytes: &[u8], place: u64) -> io::Result<()> {
+    std::os::unix::fs::FileExt::write_all_at(file, bytes, place)
+}
+
+#[cfg(unix)]
+fn read_at(file: &File, bytes: &mut [u8], place: u64) -> io::Result<()> {
+    std::os::unix::fs::FileExt::read_exact_at(file, bytes, place)
+}
+
+#[cfg(windows)]
+fn write_at(file: &File, mut bytes: &[u8], mut place: u64) -> io::Result<()> {
+    while !bytes.is_empty() {
+        let written = std::os::windows::fs::FileExt::seek_write(file, bytes, place)?;
+        if written == 0 {
+            return Err(io::ErrorKind::WriteZero.into());
+        }
+        (bytes, place) = (&bytes[written..], place + written as u64);
+    }
+    Ok(())
+}
+
+#[cfg(windows)]
+fn read_at(file: &File, mut bytes: &mut [u8], mut place: u64) -> io::Result<()> {
+    while !bytes.is_empty() {
+        let read = std::os::windows::fs::FileExt::seek_read(file, bytes, place)?;
+        if read == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        place += read as u64;
+        bytes = &mut bytes[read..];
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn numbered(from: u64, to: u64) -> Vec<u8> {
+        (from..to).map(|n| u8::try_from(n % 251).unwrap()).collect()
+    }
+
+    async fn filled(policy: Option<SpillPolicy>, bytes: u64) -> Log {
+        let log = Log::new(policy);
+        let mut at = 0;
+        while at < bytes {
+            let step = (bytes - at).min(70_001);
+            log.push(&numbered(at, at + step)).await;
+            at += step;
+        }
+        log
+    }
+
+    #[tokio::test]
+    async fn any_range_reads_back_from_memory_and_disk() {
+        let dir = tempfile::tempdir().unwrap();
+        let log = filled(Some(SpillPolicy::new(dir.path())), 300_000).await;
+        assert_eq!((log.total(), log.kept()), (300_000, 0..300_000));
+        for range in [0..10, 65_530..65_540, 100_000..300_000, 262_143..262_145, 299_999..400_000] {
+            let expected = numbered(range.start, range.end.min(300_000));
+            assert_eq!(log.read(range.clone()).unwrap(), (range.start, expected), "{range:?}");
+        }
+        assert!(log.read(500_000..600_000).unwrap().1.is_empty());
+    }
+
+    #[tokio::test]
+    async fn of_a_long_log_the_end_is_kept() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut policy = SpillPolicy::new(dir.path());
+        policy.limit_bytes = 200_000;
+        let log = filled(Some(policy), 1_000_000).await;
+        let kept = log.kept();
+        assert!(kept.end == 1_000_000 && kept.end - kept.start >= 200_000, "{kept:?}");
+        let (start, bytes) = log.read(0..2_000_000).unwrap();
+        assert_eq!((start, bytes), (kept.start, numbered(kept.start, 1_000_000)));
+    }
+
+    #[tokio::test]
+    async fn without_a_disk_the_last_block_is_all_there_is() {
+        let log = filled(Some(SpillPolicy::new("/nowhere/at/all")), 150_000).await;
+        let (start, bytes) = log.read(0..150_000).unwrap();
+        assert_eq!((start, bytes), (131_072, numbered(131_072, 150_000)));
+        assert!(log.state().trouble.is_some());
+    }
+}

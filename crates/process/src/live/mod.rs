@@ -1,0 +1,29 @@
+//! Processes that live across calls: a shell, a REPL, a debugger, a server.
+//!
+//! What they print is kept, bounded in memory and complete on disk; a call is answered when the process
+//! has ended, waits for input, or printed what was waited for, and not when a clock says so.
+
+mod keys;
+mod log;
+mod marks;
+mod process;
+mod screen;
+mod seen;
+mod sequences;
+#[cfg(unix)]
+mod shell_marks;
+mod signals;
+mod transcript;
+mod waiting;
+
+pub use keys::{CursorKeys, UnknownKey, keys};
+pub use process::UnifiedExecProcess;
+pub use process::{
+    Answered, LiveChanges, LiveEnd, LiveOptions, LiveState, LiveStdio, Moment, Patience,
+};
+pub use screen::ScreenView;
+pub(crate) use seen::{Seen, Waiter};
+#[cfg(unix)]
+pub use shell_marks::with_marks;
+pub use signals::{SIGNAL_NAMES, signal_number};
+pub use transcript::{Printed, ScreenWanted};

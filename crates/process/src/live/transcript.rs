@@ -1,0 +1,234 @@
+//! What a live process has printed since it was last asked, in the form in which that is told.
+//!
+//! A shell that prints marks is told without its prompts and without the echo of what was typed. A program
+//! that draws on a borrowed screen is told by the screen, not by what it drew it with.
+
+use super::marks::{Mark, Marks, Piece};
+use super::screen::{AlternateScreen, ENTER, Screen, ScreenView, Switch};
+use crate::output::{HeadTailBuffer, RawStream};
+use crate::spawner::TerminalSize;
+use std::ops::Range;
+
+/// How much of what nobody has asked for yet is kept in memory, as head and tail.
+const UNREAD_BYTES: usize = 1024 * 1024;
+
+/// What a process has printed, as it comes.
+pub(crate) struct Transcript {
+    text: Text,
+    screens: AlternateScreen,
+    /// What is on the screen, while somebody wants to know.
+    screen: Option<Screen>,
+    size: TerminalSize,
+    wanted: ScreenWanted,
+    /// Where what was not asked for yet begins, in all that was printed.
+    since: u64,
+    printed: u64,
+}
+
+/// Whether the screen is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ScreenWanted {
+    /// While a program has borrowed it to draw on.
+    #[default]
+    WhileBorrowed,
+    /// Always, and the terminal answers what programs ask it.
+    Always,
+}
+
+/// What was printed since it was last asked for.
+#[derive(Debug)]
+pub struct Printed {
+    /// What a person would have read of it.
+    pub text: RawStream,
+    /// Where it stands in all that was printed, as it was printed.
+    pub range: Range<u64>,
+    /// The exit status of the last command that ended, in a shell that tells.
+    pub exit_status: Option<i32>,
+    /// What is on the screen, if that is kept.
+    pub screen: Option<ScreenView>,
+}
+
+/// The text of it.
+struct Text {
+    marks: Option<Marks>,
+    unread: HeadTailBuffer,
+    exit_status: Option<i32>,
+    /// How many prompts there have been.
+    prompts: u64,
+}
+
+impl Transcript {
+    /// Of a process on a terminal of this size, which prints marks with this nonce if there is one.
+    pub(crate) fn new(marks: Option<&str>, size: TerminalSize, wanted: ScreenWanted) -> Self {
+        let unread = HeadTailBuffer::new(UNREAD_BYTES);
+        let text = Text { marks: marks.map(Marks::new), unread, exit_status: None, prompts: 0 };
+        let screen = (wanted == ScreenWanted::Always).then(|| Screen::new(size));
+        let screens = AlternateScreen::default();
+        Self { text, screens, screen, size, wanted, since: 0, printed: 0 }
+    }
+
+    /// Takes what was printed next. What the terminal answers to it, if it was asked something.
+    pub(crate) fn push(&mut self, bytes: &[u8]) -> Vec<u8> {
+        self.printed += bytes.len() as u64;
+        let mut switches = Vec::new();
+        self.screens.read(bytes, |end, switch| switches.push((end, switch)));
+        let mut from = 0;
+        for (end, switch) in switches {
+            self.draw(&bytes[from..end]);
+            from = end;
+            match (switch, &self.screen) {
+                (Switch::Enter, None) => {
+                    let mut screen = Screen::new(self.size);
+                    screen.feed(ENTER);
+                    self.screen = Some(screen);
+                }
+                (Switch::Leave, Some(_)) if self.wanted == ScreenWanted::WhileBorrowed => {
+                    self.screen = None;
+                }
+                _ => {}
+            }
+        }
+        self.draw(&bytes[from..]);
+        match (&mut self.screen, self.wanted) {
+            (Some(screen), ScreenWanted::Always) => screen.answers(),
+            _ => Vec::new(),
+        }
+    }
+
+    fn draw(&mut self, bytes: &[u8]) {
+        let is_borrowed = self.screen.as_ref().is_some_and(Screen::is_borrowed);
+        if let Some(screen) = &mut self.screen {
+            screen.feed(bytes);
+        }
+        if !is_borrowed {
+            self.text.read(bytes);
+        }
+    }
+
+    /// How much was printed in all.
+    pub(crate) fn printed(&self) -> u64 {
+        self.printed
+    }
+
+    /// What was printed and not taken yet.
+    pub(crate) fn unread(&self) -> &HeadTailBuffer {
+        &self.text.unread
+    }
+
+    /// How many prompts a shell that tells has shown until it waited for a command.
+    pub(crate) fn prompts(&self) -> u64 {
+        self.text.prompts
+    }
+
+    /// Whether such a shell waits for a command, as far as it has told.
+    pub(crate) fn at_prompt(&self) -> bool {
+        self.text.marks.as_ref().is_some_and(Marks::at_prompt)
+    }
+
+    /// Whether the program wants the other sequences for arrow keys.
+    pub(crate) fn wants_application_cursor_keys(&self) -> bool {
+        self.screen.as_ref().is_some_and(Screen::wants_application_cursor_keys)
+    }
+
+    /// The terminal has another size.
+    pub(crate) fn resize(&mut self, size: TerminalSize) {
+        self.size = size;
+        if let Some(screen) = &mut self.screen {
+            screen.resize(size);
+        }
+    }
+
+    /// Nothing more will be printed.
+    pub(crate) fn finish(&mut self) {
+        let Text { marks: Some(marks), unread, .. } = &mut self.text else { return };
+        marks.finish(|piece| {
+            if let Piece::Output(bytes) = piece {
+                unread.push(bytes);
+            }
+        });
+    }
+
+    /// Takes what was printed since the last time.
+    pub(crate) fn take(&mut self) -> Printed {
+        let text = &mut self.text;
+        let unread = std::mem::replace(&mut text.unread, HeadTailBuffer::new(UNREAD_BYTES));
+        let range = self.since..self.printed;
+        self.since = self.printed;
+        Printed {
+            text: unread.into(),
+            range,
+            exit_status: text.exit_status.take(),
+            screen: self.screen.as_ref().map(Screen::view),
+        }
+    }
+}
+
+impl Text {
+    fn read(&mut self, bytes: &[u8]) {
+        let Self { marks, unread, exit_status, prompts } = self;
+        let Some(marks) = marks else { return unread.push(bytes) };
+        marks.read(bytes, |piece| match piece {
+            Piece::Output(bytes) => unread.push(bytes),
+            Piece::Prompt(_) | Piece::Echo(_) => {}
+            Piece::Mark(Mark::CommandEnd { status }) => *exit_status = status.or(*exit_status),
+            Piece::Mark(Mark::PromptEnd) => *prompts += 1,
+            Piece::Mark(Mark::PromptStart | Mark::CommandStart) => {}
+        });
+    }
+}
+
+impl std::fmt::Debug for Transcript {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Transcript").field("printed", &self.printed).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn transcript(marks: Option<&str>, wanted: ScreenWanted) -> Transcript {
+        Transcript::new(marks, TerminalSize::default(), wanted)
+    }
+
+    fn text(transcript: &mut Transcript) -> String {
+        transcript.take().text.to_stream_output(None).text
+    }
+
+    #[test]
+    fn a_shell_that_prints_marks_is_told_without_prompt_and_echo() {
+        let mut transcript = transcript(Some("n"), ScreenWanted::WhileBorrowed);
+        let mark = |mark: &str| format!("\x1b]133;{mark};aid=n\x07");
+        let first = format!("{}{}$ {}", mark("D"), mark("A"), mark("B"));
+        transcript.push(first.as_bytes());
+        assert_eq!((text(&mut transcript).as_str(), transcript.prompts()), ("", 1));
+        assert!(transcript.at_prompt());
+        let second =
+            format!("echo hi\r\n{}hi\r\n{}{}$ {}", mark("C"), mark("D;3"), mark("A"), mark("B"));
+        transcript.push(second.as_bytes());
+        let printed = transcript.take();
+        assert_eq!(printed.text.to_stream_output(None).text, "hi\r\n");
+        assert_eq!((printed.exit_status, transcript.prompts()), (Some(3), 2));
+    }
+
+    #[test]
+    fn a_borrowed_screen_is_told_as_it_looks_and_leaves_no_text() {
+        let mut transcript = transcript(None, ScreenWanted::WhileBorrowed);
+        transcript.push(b"before\r\n\x1b[?10");
+        transcript.push(b"49h\x1b[Hdrawn");
+        let printed = transcript.take();
+        assert_eq!(printed.screen.unwrap().lines, ["drawn"]);
+        transcript.push(b"more\x1b[?1049lafter\r\n");
+        let printed = transcript.take();
+        assert_eq!((printed.screen, printed.range.end), (None, transcript.printed()));
+        assert!(printed.text.to_stream_output(None).text.ends_with("after\r\n"));
+    }
+
+    #[test]
+    fn a_terminal_that_was_asked_for_answers() {
+        let mut asked = transcript(None, ScreenWanted::Always);
+        assert!(!asked.push(b"\x1b[6n").is_empty());
+        let mut plain = transcript(None, ScreenWanted::WhileBorrowed);
+        assert!(plain.push(b"\x1b[6n").is_empty());
+    }
+}

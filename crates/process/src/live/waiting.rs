@@ -1,0 +1,197 @@
+//! When to believe that a process waits for input.
+//!
+//! One look can deceive: what was typed may not have reached the process yet, or it may be between two
+//! reads. So what is seen must hold for a moment, with everything read on both sides, by a process that
+//! has run since it was typed to. Where the system shows nothing, silence must do.
+
+use super::{Seen, Waiter};
+use std::time::{Duration, Instant};
+
+/// For so long a process must be seen to wait.
+const CONFIRMED: Duration = Duration::from_micros(500);
+
+/// The time to the first look after something happened. As long as looks tell nothing, the next one comes
+/// after a quarter of the time that has passed since then: so an answer is late by a quarter at the most,
+/// up to a limit.
+const FIRST_LOOK: Duration = Duration::from_micros(150);
+const RAREST_LOOK: Duration = Duration::from_millis(20);
+
+/// A process that has not run for so long after something was typed will not run because of it.
+const UNMOVED: Duration = Duration::from_millis(30);
+
+/// A program that passes on what comes from elsewhere must be silent for so long.
+const RELAY_SILENCE: Duration = Duration::from_millis(150);
+
+/// A process that nobody can look at must be silent for so long.
+const SILENCE: Duration = Duration::from_millis(400);
+
+/// What can be asked about a process.
+pub(crate) trait Look {
+    /// What it does.
+    fn look(&self) -> Seen;
+    /// Whether something that was typed has not been read yet.
+    fn has_unread_input(&self) -> bool;
+    /// Whether it has written something that we have not read yet.
+    fn has_unread_output(&self) -> bool;
+    /// Whether a line is read that is not shown.
+    fn hides_input(&self) -> bool;
+}
+
+impl Look for crate::sys::Sight {
+    fn look(&self) -> Seen {
+        self.look()
+    }
+
+    fn has_unread_input(&self) -> bool {
+        self.has_unread_input()
+    }
+
+    fn has_unread_output(&self) -> bool {
+        self.has_unread_output()
+    }
+
+    fn hides_input(&self) -> bool {
+        self.hides_input()
+    }
+}
+
+/// What to think of a process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// It waits for input.
+    Waits(Waits),
+    /// It is silent, and nothing more can be known.
+    Quiet,
+    /// Look again after this time, or when it has printed something.
+    LookAgain(Duration),
+}
+
+/// How a process waits for input.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Waits {
+    /// It will go on without input after some time, perhaps to draw its screen anew.
+    pub(crate) for_a_while: bool,
+    /// What is typed will not be shown.
+    pub(crate) hidden: bool,
+}
+
+/// Watches a process during one call.
+pub(crate) struct Watcher {
+    /// Who waited for input when it came, and how long that thread had run then.
+    before: Option<Waiter>,
+    /// When input was last sent to it.
+    typed: Option<Instant>,
+    /// When it last printed something, or the call began.
+    active: Instant,
+    /// Who was seen waiting, since when, and how much had been printed by then.
+    candidate: Option<(Waiter, Instant, u64)>,
+}
+
+impl Watcher {
+    /// For a process that nothing was typed to.
+    pub(crate) fn new(now: Instant) -> Self {
+        Self { before: None, typed: None, active: now, candidate: None }
+    }
+
+    /// For a process that is about to be typed to.
+    pub(crate) fn before_typing(process: &impl Look, now: Instant) -> Self {
+        let before = match process.look() {
+            Seen::Waiting(waiter) => Some(waiter),
+            Seen::Working | Seen::Hidden => None,
+        };
+        Self { before, typed: Some(now), ..Self::new(now) }
+    }
+
+    /// It has printed something.
+    pub(crate) fn printed(&mut self, now: Instant) -> Duration {
+        self.active = now;
+        FIRST_LOOK
+    }
+
+    /// Looks once. `printed` is how much the process has printed in all, and `prompted` whether it has
+    /// said itself, since it was typed to, that it is ready for more.
+    pub(crate) fn look(
+        &mut self,
+        process: &impl Look,
+        printed: u64,
+        prompted: bool,
+        now: Instant,
+    ) -> Verdict {
+        if process.has_unread_output() {
+            self.candidate = None;
+            return self.again(now);
+        }
+        match process.look() {
+            Seen::Working => {
+                self.candidate = None;
+                self.again(now)
+            }
+            Seen::Hidden => self.unseen(process, now),
+            Seen::Waiting(waiter) => self.waiting(waiter, process, printed, prompted, now),
+        }
+    }
+
+    fn waiting(
+        &mut self,
+        waiter: Waiter,
+        process: &impl Look,
+        printed: u64,
+        prompted: bool,
+        now: Instant,
+    ) -> Verdict {
+        if process.has_unread_input() || (!prompted && self.has_not_moved(waiter, now)) {
+            self.candidate = None;
+            return self.again(now);
+        }
+        let waits = Waits { for_a_while: waiter.for_a_while, hidden: process.hides_input() };
+        if prompted {
+            return Verdict::Waits(waits);
+        }
+        if waiter.relays {
+            return match RELAY_SILENCE.saturating_sub(now.duration_since(self.active)) {
+                Duration::ZERO => Verdict::Waits(waits),
+                left => Verdict::LookAgain(left),
+            };
+        }
+        match self.candidate {
+            Some((seen, since, before)) if is_same(seen, waiter) && before == printed => {
+                match CONFIRMED.saturating_sub(now.duration_since(since)) {
+                    Duration::ZERO => Verdict::Waits(waits),
+                    left => Verdict::LookAgain(left),
+                }
+            }
+            _ => {
+                self.candidate = Some((waiter, now, printed));
+                Verdict::LookAgain(CONFIRMED)
+            }
+        }
+    }
+
+    /// Whether what was typed cannot have reached it yet.
+    fn has_not_moved(&self, waiter: Waiter, now: Instant) -> bool {
+        let (Some(before), Some(typed)) = (self.before, self.typed) else { return false };
+        before.thread == waiter.thread
+            && before.has_run == waiter.has_run
+            && now.duration_since(typed) < UNMOVED
+    }
+
+    fn unseen(&mut self, process: &impl Look, now: Instant) -> Verdict {
+        let patience = if process.hides_input() { UNMOVED } else { SILENCE };
+        match (patience.saturating_sub(now.duration_since(self.active)), process.hides_input()) {
+            (Duration::ZERO, true) => Verdict::Waits(Waits { for_a_while: false, hidden: true }),
+            (Duration::ZERO, false) => Verdict::Quiet,
+            (left, _) => Verdict::LookAgain(left),
+        }
+    }
+
+    fn again(&self, now: Instant) -> Verdict {
+        let quarter = now.duration_since(self.active) / 4;
+        Verdict::LookAgain(quarter.clamp(FIRST_LOOK, RAREST_LOOK))
+    }
+}
+
+/// Whether a thread has waited all the time between two looks. One that wakes by itself now and then may
+/// have run in between.
+fn is_same(seen: Waiter, now: Waiter) -> bool {
+    seen.thread == now.thread && (now.for_a_while || seen.has_run == now.has_run)
+}

@@ -1,0 +1,38 @@
+//! Systems that do not show what another process waits for: silence is all there is to go by.
+
+use super::{Terminal, Writer};
+use crate::live::Seen;
+
+/// Sees nothing.
+pub(crate) struct Sight;
+
+impl Sight {
+    pub(crate) fn new(_root: u32, _terminal: Option<&Terminal>, _pipe: Option<&Writer>) -> Self {
+        Self
+    }
+
+    #[expect(clippy::unused_self, reason = "other systems look through something")]
+    pub(crate) fn look(&self) -> Seen {
+        Seen::Hidden
+    }
+
+    #[expect(clippy::unused_self, reason = "other systems look through something")]
+    pub(crate) fn signal_foreground(&self, _signal: i32) -> bool {
+        false
+    }
+
+    #[expect(clippy::unused_self, reason = "other systems look through something")]
+    pub(crate) fn has_unread_input(&self) -> bool {
+        false
+    }
+
+    #[expect(clippy::unused_self, reason = "other systems look through something")]
+    pub(crate) fn has_unread_output(&self) -> bool {
+        false
+    }
+
+    #[expect(clippy::unused_self, reason = "other systems look through something")]
+    pub(crate) fn hides_input(&self) -> bool {
+        false
+    }
+}

@@ -1,0 +1,76 @@
+//! The tools for processes that live across calls.
+
+mod exec_command;
+mod processes;
+mod read_output;
+mod write_stdin;
+
+pub(super) use exec_command::ExecCommandHandler;
+pub(super) use processes::{KillProcessHandler, ListProcessesHandler};
+pub(super) use read_output::ReadOutputHandler;
+pub(super) use write_stdin::WriteStdinHandler;
+
+use crate::unified_exec::Wanted;
+use regex::bytes::{Regex, RegexBuilder};
+use sandgate_process::{ModelFormat, TerminalSize};
+use sandgate_protocol::{CodexErr, TerminalSizeParams, ToolOutput, UnifiedExecReply};
+use std::time::Duration;
+
+/// How long a call waits for an answer unless it says otherwise, and within which limits it may.
+const YIELD: Duration = Duration::from_millis(10_000);
+const SHORTEST_YIELD: Duration = Duration::from_millis(250);
+const LONGEST_YIELD: Duration = Duration::from_millis(30_000);
+
+/// The longest pattern, and the largest that it may become.
+const MAX_PATTERN_BYTES: usize = 4096;
+const MAX_COMPILED_BYTES: usize = 1 << 20;
+
+/// The longest side of a terminal.
+const MAX_SIDE: u16 = 500;
+
+fn invalid(tool: &str, reason: impl Into<String>) -> CodexErr {
+    CodexErr::InvalidArguments { tool: tool.to_owned(), reason: reason.into() }
+}
+
+/// The time that was asked for, within its limits.
+fn yield_time(asked_ms: Option<u64>) -> Duration {
+    asked_ms.map_or(YIELD, Duration::from_millis).clamp(SHORTEST_YIELD, LONGEST_YIELD)
+}
+
+/// A pattern of a call.
+fn pattern(tool: &str, name: &str, text: Option<&str>) -> Result<Option<Regex>, CodexErr> {
+    let Some(text) = text else { return Ok(None) };
+    if text.len() > MAX_PATTERN_BYTES {
+        return Err(invalid(tool, format!("{name} is longer than {MAX_PATTERN_BYTES} bytes")));
+    }
+    let built = RegexBuilder::new(text).multi_line(true).size_limit(MAX_COMPILED_BYTES).build();
+    built.map(Some).map_err(|error| invalid(tool, format!("{name} is no pattern: {error}")))
+}
+
+/// A size of a call.
+fn size(tool: &str, asked: TerminalSizeParams) -> Result<TerminalSize, CodexErr> {
+    let TerminalSizeParams { rows, columns } = asked;
+    match [rows, columns].iter().all(|side| (1..=MAX_SIDE).contains(side)) {
+        true => Ok(TerminalSize { rows, columns }),
+        false => Err(invalid(tool, format!("a terminal has 1 to {MAX_SIDE} rows and columns"))),
+    }
+}
+
+/// The form of output that was asked for.
+fn wanted(raw: Option<bool>, tokens: Option<usize>) -> Wanted {
+    let format = ModelFormat::new(tokens.unwrap_or(ModelFormat::MAX_TOKENS).min(MAX_TOKENS));
+    Wanted { raw: raw.unwrap_or(false), format }
+}
+
+/// More than this no model reads at once.
+const MAX_TOKENS: usize = 100_000;
+
+/// An answer, as a model reads it.
+fn output(reply: &UnifiedExecReply) -> ToolOutput {
+    let success = reply.exit_code.is_none_or(|code| code == 0);
+    match serde_json::to_string(reply) {
+        Ok(text) => ToolOutput::text(text, success),
+        // Text, numbers and lists of them can always be written.
+        Err(error) => ToolOutput::text(error.to_string(), false),
+    }
+}

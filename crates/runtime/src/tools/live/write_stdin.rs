@@ -1,0 +1,234 @@
+//! `write_stdin`: types something to a live process, and returns what it printed.
+
+use super::{invalid, output, pattern, size, wanted, yield_time};
+use crate::approval::Answer;
+use crate::audit::{DecidedBy, Record};
+use crate::orchestrator::{
+    ApprovalCtx, FirstAttempt, SandboxAttempt, Sandboxable, ToolCtx, ToolOrchestrator, ToolRuntime,
+};
+use crate::request::{CommandInput, CommandLine};
+use crate::tools::command::{AskedCommand, CommandTool, ShellRequest};
+use crate::tools::registry::{ToolHandler, ToolInvocation, ToolSpec};
+use crate::tools::{parse, schema, wrong_kind};
+use crate::unified_exec::{LiveEntry, Wanted, Whereabouts, reply, wake_when_printed};
+use bytes::Bytes;
+use regex::bytes::Regex;
+use sandgate_process::{Login, Patience, SIGNAL_NAMES, TerminalSize, keys, signal_number};
+use sandgate_protocol::{
+    CodexErr, Denials, ExecExpiration, ReturnReason, SandboxPermissions, SandboxPolicy, ToolOutput,
+    ToolPayload, UnifiedExecReply, WriteStdinToolCallParams,
+};
+use std::pin::Pin;
+use std::time::Duration;
+
+/// `write_stdin`.
+pub(crate) struct WriteStdinHandler;
+
+/// The most that is typed at once.
+const MAX_INPUT_BYTES: usize = 1 << 20;
+
+impl ToolHandler for WriteStdinHandler {
+    fn spec(&self) -> ToolSpec {
+        ToolSpec {
+            name: "write_stdin".to_owned(),
+            description:
+                "Types something to a process that exec_command started, and returns what it \
+                          printed when it has ended, waits for input again, or the time is over."
+                    .to_owned(),
+            parameters: schema::<WriteStdinToolCallParams>(),
+        }
+    }
+
+    fn is_mutating(&self, _: &ToolInvocation<'_>) -> bool {
+        true
+    }
+
+    fn handle<'a>(
+        &'a self,
+        invocation: ToolInvocation<'a>,
+    ) -> Pin<Box<dyn Future<Output = Result<ToolOutput, CodexErr>> + Send + 'a>> {
+        Box::pin(async move { write(&invocation).await })
+    }
+}
+
+async fn write(invocation: &ToolInvocation<'_>) -> Result<ToolOutput, CodexErr> {
+    let ToolPayload::Function { arguments } = invocation.payload else {
+        return Err(wrong_kind(invocation.tool_name));
+    };
+    let ctx = &invocation.ctx();
+    let params: WriteStdinToolCallParams = parse(ctx.tool_name, arguments)?;
+    let entry = ctx.services.live.get(&params.process_id)?;
+    let typing = Typing::new(params, &entry, ctx)?;
+    let _alone = entry.calls.lock().await;
+    entry.begin_call();
+    let reply = if entry.whereabouts == Whereabouts::Confined || typing.input.is_empty() {
+        typing.carry_out(&entry, ctx).await?
+    } else {
+        let line = entry.line_with(&typing.input);
+        let request = judged(&line, &entry, ctx)?;
+        let tool = TypingTool { typing: &typing, entry: &entry };
+        ToolOrchestrator.run(&tool, &request, ctx).await?.output
+    };
+    if let (Some(pattern), ReturnReason::YieldElapsed) = (typing.pattern, reply.returned) {
+        wake_when_printed(pattern, &typing.id, &entry, ctx.services.me());
+    }
+    Ok(output(&reply))
+}
+
+/// A line for a process outside the sandbox is judged as a command that asks to run there.
+fn judged(line: &str, entry: &LiveEntry, ctx: &ToolCtx<'_>) -> Result<ShellRequest, CodexErr> {
+    let policy = &ctx.services.config.sandbox_policy;
+    let sandbox_permissions = match policy {
+        SandboxPolicy::DangerFullAccess => SandboxPermissions::UseDefault,
+        _ => SandboxPermissions::RequireEscalated,
+    };
+    let started_with = || format!("typed to {}", entry.command.join(" "));
+    let asked = AskedCommand {
+        command: CommandLine::Script {
+            text: line.trim_end_matches(['\n', '\r']).to_owned(),
+            shell: None,
+            login: Login::No,
+        },
+        workdir: Some(entry.cwd.clone()),
+        expiration: ExecExpiration::Cancellation,
+        input: CommandInput::Nothing,
+        sandbox_permissions,
+        justification: Some(entry.justification.clone().unwrap_or_else(started_with)),
+        prefix_rule: None,
+    };
+    ShellRequest::new(asked, ctx)
+}
+
+/// What is to be done to a process.
+struct Typing {
+    id: String,
+    input: String,
+    close: bool,
+    signal: Option<i32>,
+    size: Option<TerminalSize>,
+    limit: Duration,
+    pattern: Option<Regex>,
+    wanted: Wanted,
+}
+
+impl Typing {
+    fn new(
+        params: WriteStdinToolCallParams,
+        entry: &LiveEntry,
+        ctx: &ToolCtx<'_>,
+    ) -> Result<Self, CodexErr> {
+        let tool = ctx.tool_name;
+        let mut input = params.input.unwrap_or_default();
+        if let Some(names) = &params.keys {
+            let pressed = keys(names, entry.process.cursor_keys());
+            let pressed = pressed.map_err(|error| invalid(tool, error.to_string()))?;
+            input.push_str(&String::from_utf8_lossy(&pressed));
+        }
+        if input.len() > MAX_INPUT_BYTES {
+            return Err(invalid(tool, format!("input is longer than {MAX_INPUT_BYTES} bytes")));
+        }
+        Ok(Self {
+            id: params.process_id,
+            input,
+            close: params.close_stdin.unwrap_or(false),
+            signal: params.signal.map(|name| signal(tool, &name)).transpose()?,
+            size: params.resize.map(|asked| size(tool, asked)).transpose()?,
+            limit: yield_time(params.yield_time_ms),
+            pattern: pattern(tool, "wait_for", params.wait_for.as_deref())?,
+            wanted: wanted(params.raw, params.max_output_tokens),
+        })
+    }
+
+    fn does_something(&self) -> bool {
+        !self.input.is_empty() || self.close || self.signal.is_some() || self.size.is_some()
+    }
+
+    /// Does it, and waits for the answer.
+    async fn carry_out(
+        &self,
+        entry: &LiveEntry,
+        ctx: &ToolCtx<'_>,
+    ) -> Result<UnifiedExecReply, CodexErr> {
+        let process = &entry.process;
+        if self.does_something() && process.end().is_some() {
+            let answered = process.answer(process.now(), self.patience(ctx)).await;
+            return reply(&self.id, entry, &answered, self.wanted);
+        }
+        let moment = if self.does_something() { process.moment() } else { process.now() };
+        if let Some(size) = self.size {
+            let resized = process.resize(size);
+            resized.map_err(|error| CodexErr::ToolExecutionFailed(error.to_string()))?;
+        }
+        if !self.input.is_empty() {
+            process.type_in(Bytes::copy_from_slice(self.input.as_bytes()), self.limit).await;
+            entry.was_typed(&self.input);
+        }
+        if let Some(signal) = self.signal {
+            process.signal(signal);
+        }
+        if self.close {
+            process.close_stdin().await;
+        }
+        let answered = process.answer(moment, self.patience(ctx)).await;
+        reply(&self.id, entry, &answered, self.wanted)
+    }
+
+    fn patience<'a>(&'a self, ctx: &'a ToolCtx<'_>) -> Patience<'a> {
+        let cancel = ctx.turn.cancellation();
+        Patience { limit: self.limit, pattern: self.pattern.as_ref(), cancel }
+    }
+}
+
+fn signal(tool: &str, name: &str) -> Result<i32, CodexErr> {
+    signal_number(name).ok_or_else(|| invalid(tool, format!("signal is {SIGNAL_NAMES}")))
+}
+
+/// Types to a process outside the sandbox, once that is permitted.
+struct TypingTool<'a> {
+    typing: &'a Typing,
+    entry: &'a LiveEntry,
+}
+
+impl Sandboxable<ShellRequest> for TypingTool<'_> {
+    fn escalate_on_failure(&self) -> bool {
+        false
+    }
+
+    fn sandbox_mode_for_first_attempt(&self, request: &ShellRequest) -> FirstAttempt {
+        CommandTool.sandbox_mode_for_first_attempt(request)
+    }
+}
+
+impl ToolRuntime<ShellRequest> for TypingTool<'_> {
+    type Output = UnifiedExecReply;
+
+    async fn start_approval_async(
+        &self,
+        request: &ShellRequest,
+        approval: ApprovalCtx<'_>,
+        ctx: &ToolCtx<'_>,
+    ) -> Answer {
+        CommandTool.start_approval_async(request, approval, ctx).await
+    }
+
+    fn describe(&self, request: &ShellRequest, ctx: &ToolCtx<'_>) -> Vec<Record> {
+        CommandTool.describe(request, ctx)
+    }
+
+    fn decided_by(&self, request: &ShellRequest) -> DecidedBy {
+        CommandTool.decided_by(request)
+    }
+
+    async fn run(
+        &self,
+        _request: &ShellRequest,
+        _attempt: &SandboxAttempt,
+        ctx: &ToolCtx<'_>,
+    ) -> Result<UnifiedExecReply, CodexErr> {
+        self.typing.carry_out(self.entry, ctx).await
+    }
+
+    fn denial(&self, _output: &UnifiedExecReply) -> Option<Denials> {
+        None
+    }
+}
