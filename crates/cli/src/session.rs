@@ -1,4 +1,4 @@
-//! The session that `run` and `call` work in: its policies from the command line.
+//! The session that `run`, `call` and `patch` work in: its policies from the command line.
 
 use crate::decide::Decide;
 use crate::sandbox::Mode;
@@ -17,29 +17,29 @@ pub(crate) struct CliSession {
 
     /// When a person is asked [default: on-request]
     #[arg(long, value_enum, value_name = "POLICY")]
-    ask_for_approval: Option<Asking>,
+    pub(crate) ask_for_approval: Option<Asking>,
 
     /// What commands may touch [default: workspace-write]
     #[arg(long, value_enum, value_name = "MODE")]
-    sandbox: Option<Mode>,
+    pub(crate) sandbox: Option<Mode>,
 
     /// Let commands write to this directory too; with workspace-write
     #[arg(long, value_name = "DIR")]
-    writable: Vec<PathBuf>,
+    pub(crate) writable: Vec<PathBuf>,
 
     /// Let commands reach the network; with workspace-write
     #[arg(long)]
-    network: bool,
+    pub(crate) network: bool,
 
     /// Answer questions without asking: approve, deny, or a file with an answer a line (approve, session,
     /// grant, grant-session, rule, deny, abort); with call also stdin
     #[arg(long, value_name = "ANSWER")]
-    decide: Option<String>,
+    pub(crate) decide: Option<String>,
 }
 
 /// When a person is asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Asking {
+pub(crate) enum Asking {
     /// Before everything that is not known to be safe
     Untrusted,
     /// When the sandbox has blocked something

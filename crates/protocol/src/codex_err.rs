@@ -1,6 +1,6 @@
 //! Why a tool call came to nothing, for the model, for the person and for the turn.
 
-use crate::visible;
+use crate::{FailureKind, visible};
 
 /// A tool call that came to nothing. A command that ran and failed is not one: it has a result.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -66,6 +66,14 @@ pub enum CodexErr {
     /// The tool could not do its work.
     #[error("{0}")]
     ToolExecutionFailed(String),
+    /// The command was permitted, as far as that was asked, and could not be started.
+    #[error("{reason}")]
+    NotStarted {
+        /// What kind of thing went wrong.
+        kind: FailureKind,
+        /// What went wrong.
+        reason: String,
+    },
     /// Nothing further can be run.
     #[error("{0}")]
     Fatal(String),
@@ -105,7 +113,7 @@ impl CodexErr {
             Self::SandboxTransform { .. } => "sandbox_transform_error",
             Self::ToolNotFound { .. } => "tool_not_found",
             Self::InvalidArguments { .. } => "invalid_arguments",
-            Self::ToolExecutionFailed(_) => "tool_execution_failed",
+            Self::ToolExecutionFailed(_) | Self::NotStarted { .. } => "tool_execution_failed",
             Self::Fatal(_) => "fatal",
         }
     }

@@ -4,7 +4,7 @@ mod lines;
 mod wire;
 
 use crate::arguments::usage_error;
-use crate::decide::{Decide, Decider};
+use crate::decide::{Decide, Decider, Feedback};
 use crate::session::CliSession;
 use crate::{exit, notes};
 use clap::error::ErrorKind;
@@ -118,16 +118,10 @@ async fn serve(runtime: Arc<Runtime>, cli: &CliCall, lines: Option<Lines>) -> io
     let by_lines = decide == Decide::ByLines;
     let decider = match by_lines {
         true => None,
-        false => Some(Decider::new(&decide)?),
+        false => Some(Decider::new(&decide, Feedback::ToModel)?),
     };
     let can_answer = decider.as_ref().is_none_or(Decider::can_answer);
-    // Who answered is recorded: a person at the terminal, the program that calls, or neither.
-    let answering = match &decide {
-        Decide::AtTerminal => "terminal",
-        Decide::ByLines => "call",
-        Decide::Approve | Decide::Deny | Decide::FromFile(_) => "prepared answers",
-    };
-    let approver = can_answer.then(|| session.approver(answering));
+    let approver = can_answer.then(|| session.approver(decide.answering()));
     let mut serving = Serving {
         turn: requester.begin_turn(),
         requester,
@@ -223,7 +217,9 @@ impl Serving {
             let _ = io::stderr().write_all(&notes::error(&visible_line(&what), Some(advice)));
         }
         match &mut self.decider {
-            Some(decider) => decider.hear(&event.event, self.approver.as_ref()).await,
+            Some(decider) => {
+                decider.hear(&event.event, self.approver.as_ref()).await;
+            }
             None => {
                 if matches!(
                     event.event,

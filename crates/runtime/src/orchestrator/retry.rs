@@ -21,6 +21,11 @@ where
     R: Approvable + Sync,
 {
     let policy = ctx.services.config.approval_policy;
+    // Whoever stopped it does not want it once more.
+    let stop = ctx.turn.stop();
+    if stop.interrupt.is_cancelled() || stop.cancel.is_cancelled() {
+        return Ok(None);
+    }
     if !tool.escalate_on_failure() || !request.wants_no_sandbox_approval(policy) {
         return Ok(None);
     }

@@ -17,8 +17,7 @@ use sandgate_patch::Roots as PatchRoots;
 use sandgate_policy::ApprovalStore;
 use sandgate_policy::Extras;
 use sandgate_policy::rules::{Origin, ProposedRule, Rules};
-use sandgate_protocol::{CallId, Event, Notice, OutputStream, SandboxPolicy, WritableRoot};
-use std::io;
+use sandgate_protocol::{CallId, Event, Notice, SandboxPolicy, WritableRoot};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 
@@ -198,19 +197,6 @@ impl Services {
     /// Itself, as long as it is there.
     pub(crate) fn me(&self) -> Weak<Self> {
         Weak::clone(&self.me)
-    }
-
-    /// Gives what a command wrote to whoever takes all of it.
-    pub(crate) async fn tap(
-        &self,
-        call_id: &CallId,
-        stream: OutputStream,
-        bytes: &[u8],
-    ) -> io::Result<()> {
-        match &self.config.tap {
-            Some(tap) => tap.output(call_id, stream, bytes).await,
-            None => Ok(()),
-        }
     }
 
     /// Tells everybody of something that stops nothing.
