@@ -91,7 +91,7 @@ fn advice_is_about_the_mistake_that_was_made() {
         ("prefix = [\"a\"]\n", (1, 1), "write [[rule]] before it"),
         ("[[rule]\n", (1, 8), "close it with two brackets"),
         ("[[rule]]\nprefix = [\"a\"\ndecision = \"allow\"\n", (3, 1), "close the list with ]"),
-        ("[[rule]]\nprefix = [\"a\", \"b\"", (2, 20), "close the list with ]"),
+        ("[[rule]]\nprefix = [\"a\", \"b\"", (2, 19), "close the list with ]"),
         ("[[rule]]\nprefix = [\"a\" \"b\"]\n", (2, 15), "put a comma between the words"),
         ("[[rule]]\ndecision = allow\n", (2, 12), "write text in quotes"),
     ] {

@@ -12,6 +12,7 @@ mod denial;
 mod error;
 mod event;
 mod exec;
+mod lossy;
 mod output;
 mod sandbox_policy;
 mod tool;
@@ -33,6 +34,8 @@ pub use output::{SIGNAL_INTERRUPT, SIGNAL_KILL, Spilled};
 pub use sandbox_policy::{Enforcement, NetworkAccess, SandboxPolicy, SandboxablePreference};
 pub use sandbox_policy::{PROTECTED_NAMES, WritableRoot};
 pub use tool::{ApplyPatchToolCallParams, GrepFilesToolCallParams, ListDirToolCallParams};
-pub use tool::{ContentItem, ReadFileToolCallParams, ShellCommandToolCallParams};
+pub use tool::{
+    ContentItem, GrantedToRun, Ran, ReadFileToolCallParams, ShellCommandToolCallParams,
+};
 pub use tool::{ShellToolCallParams, ToolCall, ToolOutput, ToolPayload};
 pub use visible::{is_invisible, visible, visible_line};

@@ -5,7 +5,7 @@ use crate::error::RuntimeError;
 use crate::observe::{Observer, WantedEvents};
 use sandgate_process::{ModelFormat, OutputSink, RawStream};
 use sandgate_protocol::{
-    CallId, Event, ExecCommandBegin, ExecCommandEnd, ExecCommandOutputDelta,
+    CallId, Enforcement, Event, ExecCommandBegin, ExecCommandEnd, ExecCommandOutputDelta,
     ExecCommandOutputOmitted, ExecToolCallOutput, OutputStream,
 };
 use sandgate_sandbox::ExecEnv;
@@ -42,12 +42,17 @@ impl<'a, O: Observer> Report<'a, O> {
     }
 
     /// The command is about to start.
-    pub(crate) async fn begin(&mut self, env: &ExecEnv) -> Result<(), RuntimeError> {
+    pub(crate) async fn begin(
+        &mut self,
+        env: &ExecEnv,
+        enforcement: Option<Enforcement>,
+    ) -> Result<(), RuntimeError> {
         let begin = ExecCommandBegin {
             call_id: self.call_id.clone(),
             command: env.command().to_vec(),
             cwd: env.cwd().to_owned(),
             sandbox: env.sandbox(),
+            enforcement,
         };
         let told = self.observer.event(&Event::ExecCommandBegin(begin)).await;
         told.map_err(RuntimeError::NobodyListens)

@@ -69,7 +69,8 @@ impl Runtime {
         let env = self.sandbox.transform(grant)?;
 
         let mut report = Report::new(call_id, observer, ModelFormat::default());
-        report.begin(&env).await?;
+        // Nothing confines it, so there is nothing to say of that.
+        report.begin(&env, None).await?;
         let options = ExecuteOptions {
             stdin: input.into(),
             spill: self.spill(keep),

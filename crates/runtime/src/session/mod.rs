@@ -14,11 +14,13 @@ pub use turn::Turn;
 use crate::approval::Approver;
 use crate::error::RuntimeError;
 use crate::events::{Delivery, Events};
-use crate::orchestrator::{Attempted, ToolCtx};
+use crate::orchestrator::{Attempted, Recorded, ToolCtx};
 use crate::runtime::Runtime;
 use crate::tools::{AskedCommand, ToolResult, ToolSpec, route, run_command};
 use sandgate_protocol::{CallId, CodexErr, Enforcement, Event, ExecToolCallOutput, ToolCall};
 use std::sync::Arc;
+use std::time::Instant;
+use tracing::Instrument as _;
 
 /// A session.
 pub struct Session {
@@ -89,9 +91,15 @@ impl Requester {
         asked: AskedCommand,
         turn: &Turn,
     ) -> Result<Attempted<ExecToolCallOutput>, CodexErr> {
-        let ctx = ToolCtx { services: &self.services, turn, call_id, tool_name: "shell" };
-        let attempted = run_command(asked, &ctx).await?;
-        Ok(attempted.map(|output| output.executed.output))
+        let (services, tool_name) = (&*self.services, "shell");
+        let recorded = &Recorded::default();
+        let ctx = ToolCtx { services, turn, call_id, tool_name, recorded };
+        let began = Instant::now();
+        let span = tracing::info_span!("call", call_id = ?call_id.as_str(), tool = tool_name);
+        let attempted = run_command(asked, &ctx).instrument(span).await;
+        let success = attempted.as_ref().is_ok_and(|one| one.output.executed.output.exit_code == 0);
+        services.telemetry.called(tool_name, success, began.elapsed());
+        Ok(attempted?.map(|output| output.executed.output))
     }
 
     /// Makes the calls of one response of a model, and gives their results back in the same order.
@@ -103,6 +111,7 @@ impl Requester {
 
     /// The same, with each result told as soon as it and all before it are there.
     pub async fn call_each(&self, calls: Vec<ToolCall>, turn: &Turn, tell: impl FnMut(ToolResult)) {
-        route(&self.services, &calls, turn, tell).await;
+        let span = tracing::info_span!("turn", calls = calls.len());
+        route(&self.services, &calls, turn, tell).instrument(span).await;
     }
 }

@@ -9,6 +9,7 @@ use crate::private::own_directory;
 use crate::resolve::directory;
 use crate::rules::append_rule;
 use crate::runtime::Runtime;
+use crate::telemetry::Telemetry;
 use crate::tools::ToolRegistry;
 use sandgate_patch::Roots as PatchRoots;
 use sandgate_policy::ApprovalStore;
@@ -25,6 +26,7 @@ pub(crate) struct Services {
     pub(crate) broker: Arc<Broker>,
     pub(crate) events: EventLog,
     pub(crate) registry: ToolRegistry,
+    pub(crate) telemetry: Telemetry,
     /// What the session is called by in the record.
     id: String,
     audit: Option<AuditLog>,
@@ -51,12 +53,15 @@ impl Services {
             broker: Broker::new(config.approval_timeout),
             events: EventLog::default(),
             registry: ToolRegistry::standard(),
+            telemetry: Telemetry::new(),
             rules: RwLock::new(Arc::new(std::mem::take(&mut config.rules))),
             approvals: Mutex::default(),
             opened: Mutex::default(),
             config,
         };
         services.record(&Record::SessionStarted(services.beginning()))?;
+        let front_end = services.config.front_end.as_str();
+        tracing::info!(session = services.id, front_end, "a session begins");
         Ok(services)
     }
 

@@ -11,6 +11,7 @@ use crate::orchestrator::{
 use crate::report::Report;
 use crate::request::{CommandInput, CommandLine, KeepOutput};
 use crate::resolve::resolve;
+use crate::telemetry::telemetry_preview;
 use sandgate_policy::rules::{ProposedRule, Rule, propose};
 use sandgate_policy::{Approvable, ApprovalKey};
 use sandgate_policy::{ApprovalRequirement, Terms, requirement};
@@ -23,6 +24,7 @@ use sandgate_protocol::{
 use sandgate_sandbox::Narrowest;
 use std::io;
 use std::path::PathBuf;
+use tracing::Instrument as _;
 
 /// What is asked of a command tool, whoever asks.
 #[derive(Debug, Clone)]
@@ -230,20 +232,28 @@ impl ToolRuntime<ShellRequest> for CommandTool {
         let failed = |error: String| CodexErr::ToolExecutionFailed(error);
         let sandbox = env.sandbox();
         let enforcement = (sandbox != SandboxType::None).then(|| services.runtime.sandbox.status());
-        let began = Began { call_id: call_id(), attempt: number, sandbox, enforcement };
+        let said = enforcement.clone();
+        let began = Began { call_id: call_id(), attempt: number, sandbox, enforcement: said };
         ctx.record(&Record::Began(began))?;
-        report.begin(&env).await.map_err(|error| failed(error.to_string()))?;
+        report.begin(&env, enforcement).await.map_err(|error| failed(error.to_string()))?;
         let options = ExecuteOptions {
             stdin: request.input.into(),
             spill: services.runtime.spill(KeepOutput::Everything),
             ..ExecuteOptions::default()
         };
         let stop = ctx.turn.stop();
-        match execute(&services.runtime.spawner, &env, options, stop, &mut report).await {
+        let span = tracing::info_span!("attempt", number, ?sandbox);
+        let running = execute(&services.runtime.spawner, &env, options, stop, &mut report);
+        match running.instrument(span.clone()).await {
             Ok(mut executed) => {
                 let manager = &services.runtime.sandbox;
                 let denied = manager.denied(env.sandbox(), executed.supervised, &executed.output);
                 let denial = denied.map(|_| executed.output.denials.clone());
+                services.telemetry.executed(sandbox, &executed.output);
+                if denial.is_some() {
+                    services.telemetry.denied(ctx.tool_name);
+                }
+                tell_of_end(&span, &executed.output, denial.is_some());
                 let formatted = format.format(&executed.output, &executed.raw.aggregated);
                 let (output, _) = report.end(executed.output, &executed.raw.aggregated).await;
                 executed.output = output;
@@ -293,6 +303,17 @@ impl ToolRuntime<ShellRequest> for CommandTool {
         };
         let assessed = tokio::time::timeout(RiskQuestion::PATIENCE, assessor.assess(question));
         assessed.await.ok().flatten()
+    }
+}
+
+/// Says how a command ended. What it printed may hold anything, so it is only for whoever asks for it.
+fn tell_of_end(span: &tracing::Span, output: &ExecToolCallOutput, denied: bool) {
+    let ExecToolCallOutput { exit_code, timed_out, cancelled, .. } = *output;
+    let milliseconds = output.duration.as_millis();
+    tracing::info!(parent: span, exit_code, timed_out, cancelled, denied, %milliseconds, "ended");
+    if tracing::enabled!(target: "sandgate_output", tracing::Level::TRACE) {
+        let preview = telemetry_preview(&output.aggregated_output.text);
+        tracing::trace!(target: "sandgate_output", parent: span, ?preview, "printed");
     }
 }
 
