@@ -19,6 +19,7 @@ mod session;
 mod settings;
 mod show;
 mod signals;
+mod telemetry;
 mod writer;
 
 use arguments::Verb;

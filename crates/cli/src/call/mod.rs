@@ -6,7 +6,7 @@ mod wire;
 use crate::arguments::usage_error;
 use crate::decide::{Decide, Decider};
 use crate::session::CliSession;
-use crate::{exit, notes};
+use crate::{exit, notes, telemetry};
 use clap::error::ErrorKind;
 use lines::Lines;
 use sandgate_protocol::{AnsweredBy, Event, ToolCall, visible_line};
@@ -85,6 +85,7 @@ fn start(cli: &CliCall) -> io::Result<u8> {
         Some(file) => Some(Lines::open(file)?),
         None => None,
     };
+    let _telemetry = telemetry::start();
     let asynchronous = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     asynchronous.block_on(serve(runtime, cli, lines))
 }

@@ -16,6 +16,8 @@ use sandgate_policy::ApprovalStore;
 use sandgate_policy::Extras;
 use sandgate_policy::rules::{Origin, ProposedRule, Rules};
 use sandgate_protocol::{CallId, Event, Notice, SandboxPolicy, WritableRoot};
+use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
@@ -27,6 +29,8 @@ pub(crate) struct Services {
     pub(crate) events: EventLog,
     pub(crate) registry: ToolRegistry,
     pub(crate) telemetry: Telemetry,
+    /// What commands are given of the person's environment, which does not change in a session.
+    pub(crate) environment: BTreeMap<OsString, OsString>,
     /// What the session is called by in the record.
     id: String,
     audit: Option<AuditLog>,
@@ -54,6 +58,7 @@ impl Services {
             events: EventLog::default(),
             registry: ToolRegistry::standard(),
             telemetry: Telemetry::new(),
+            environment: config.environment.apply(&config.own_env),
             rules: RwLock::new(Arc::new(std::mem::take(&mut config.rules))),
             approvals: Mutex::default(),
             opened: Mutex::default(),

@@ -84,7 +84,7 @@ impl ShellRequest {
             Some(workdir) => ctx.turn.cwd.join(workdir),
             None => ctx.turn.cwd.clone(),
         };
-        let env = config.environment.apply(&config.own_env);
+        let env = services.environment.clone();
         let shell = &services.runtime.shell;
         let mut params = resolve(asked.command, shell, &cwd, env, asked.expiration)
             .map_err(|error| CodexErr::ToolExecutionFailed(error.to_string()))?;
