@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use std::fs;
 use std::io::Write as _;
 use std::process::Stdio;
-use support::{Outcome, Running, World};
+use support::{Outcome, Running, World, skipped};
 
 /// Lines for `sandgate call`.
 fn call(name: &str, id: &str, arguments: &Value) -> Value {
@@ -277,6 +277,25 @@ fn a_question_does_not_wait_for_ever() {
     assert_eq!(result["error"], "approval_timeout");
     drop(say);
     assert_eq!(running.wait().code, Some(0));
+    assert!(!world.path("made").exists());
+}
+
+#[test]
+fn a_question_at_the_terminal_does_not_wait_for_ever_either() {
+    let world = World::new();
+    if Running::start(world.other("python3").arg("--version")).wait().code != Some(0) {
+        return skipped("there is no python3");
+    }
+    fs::write(world.path("calls"), shell("s", &["touch", "made"]).to_string()).unwrap();
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/support/at_a_terminal.py");
+    let options = ["call", "--ask-for-approval", "untrusted", "--approval-timeout", "1", "calls"];
+    let mut command = world.other("python3");
+    command.arg(script).arg(world.program([""; 0]).get_program()).args(options);
+    let outcome = Running::start(&mut command).wait();
+    let shown = outcome.stdout();
+    assert!(shown.contains("touch made"), "the question was shown: {shown}");
+    assert!(shown.contains("\"error\":\"approval_timeout\""), "{shown}");
+    assert!(shown.contains("exit code 0"), "{shown}");
     assert!(!world.path("made").exists());
 }
 

@@ -170,7 +170,7 @@ const RUNNING: [&str; 4] = ["container.exec", "exec_command", "shell", "shell_co
 /// not understood, and nothing is known of it but its words.
 fn program(call: &Call) -> Option<String> {
     let asked = call.asked.as_ref()?;
-    let understood = call.class.is_some() || !call.decisions.is_empty() || call.attempts > 0;
+    let understood = call.class.is_some() || !call.decisions.is_empty() || call.sandbox.is_some();
     if !RUNNING.contains(&asked.tool.as_str()) || !understood {
         return None;
     }

@@ -16,6 +16,7 @@ use std::io::{self, Write as _};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Duration;
 use wire::{Line, Malformed};
 
 const HELP: &str = "\
@@ -87,12 +88,17 @@ fn start(cli: &CliCall) -> io::Result<u8> {
     };
     let _telemetry = telemetry::start();
     let asynchronous = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    asynchronous.block_on(serve(runtime, cli, lines))
+    let served = asynchronous.block_on(serve(runtime, cli, lines));
+    // A question that nobody answered in time is still being read from the terminal, and that read
+    // cannot be called off.
+    asynchronous.shutdown_background();
+    served
 }
 
 async fn serve(runtime: Arc<Runtime>, cli: &CliCall, lines: Option<Lines>) -> io::Result<u8> {
     let mut config = cli.session.config();
     config.front_end = "call".to_owned();
+    let patience = config.approval_timeout;
     let session = Session::start(runtime, config).map_err(io::Error::other)?;
     let requester = session.requester();
     let Some(lines) = lines.filter(|_| !cli.tools) else {
@@ -130,6 +136,7 @@ async fn serve(runtime: Arc<Runtime>, cli: &CliCall, lines: Option<Lines>) -> io
         requester,
         decider,
         approver,
+        patience,
         show_events: cli.events,
         waiting: VecDeque::new(),
         over: false,
@@ -168,6 +175,8 @@ struct Serving {
     /// Who answers questions; none if lines do.
     decider: Option<Decider>,
     approver: Option<Approver>,
+    /// How long an answer is waited for.
+    patience: Option<Duration>,
     show_events: bool,
     /// Calls that came while another was being made.
     waiting: VecDeque<Asked>,
@@ -252,7 +261,16 @@ impl Serving {
             let _ = io::stderr().write_all(&notes::error(&visible_line(&what), Some(advice)));
         }
         match &mut self.decider {
-            Some(decider) => decider.hear(&event.event, self.approver.as_ref()).await,
+            Some(decider) => {
+                let answering = decider.hear(&event.event, self.approver.as_ref());
+                match self.patience {
+                    None => answering.await,
+                    // The session counts it as a no by itself, and is only waited for here.
+                    Some(patience) => {
+                        let _ = tokio::time::timeout(patience, answering).await;
+                    }
+                }
+            }
             None => {
                 if matches!(
                     event.event,
