@@ -12,7 +12,7 @@ use sandgate_policy::Grant;
 use sandgate_process::ExecuteOptions;
 use sandgate_protocol::{CallId, ExecParams, SandboxPolicy, ToolCall, ToolPayload};
 use sandgate_runtime::audit::AuditOptions;
-use sandgate_runtime::{Delivery, Requester, Runtime, SessionConfig};
+use sandgate_runtime::{Delivery, Events, Requester, Runtime, SessionConfig};
 use sandgate_sandbox::SandboxManager;
 use std::cell::Cell;
 use std::path::Path;
@@ -92,7 +92,7 @@ fn pair(
         let time = began.elapsed();
         let error = results.first().context("a call has no result")?.error.as_ref();
         anyhow::ensure!(error.is_none(), "a call came to nothing: {error:?}");
-        while events.as_mut().and_then(|events| events.try_next()).is_some() {}
+        while events.as_mut().and_then(Events::try_next).is_some() {}
         Ok(time)
     };
     by_turns_timed(session.times(2000, 200), progress, ours, || direct.time())

@@ -133,7 +133,7 @@ where
     let wanted = Targets::new().with_target(OURS, LevelFilter::INFO);
     spans
         .with_filter(wanted)
-        .with_filter(tracing_subscriber::filter::filter_fn(|data| data.is_span()))
+        .with_filter(tracing_subscriber::filter::filter_fn(tracing::Metadata::is_span))
 }
 
 impl Drop for Telemetry {
