@@ -21,9 +21,8 @@ use settings::{Settings, Signal};
 use std::io::{self, Write as _};
 use std::sync::mpsc::{Sender, channel};
 use std::time::{Duration, Instant};
-use tracing::Subscriber;
-use tracing::level_filters::LevelFilter;
-use tracing_subscriber::filter::Targets;
+use tracing::{Level, Subscriber};
+use tracing_subscriber::filter::filter_fn;
 use tracing_subscriber::layer::{Layer, SubscriberExt as _};
 use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt as _;
@@ -130,10 +129,9 @@ where
 {
     let spans = tracing_opentelemetry::layer().with_tracer(tracer);
     let spans = spans.with_location(false).with_threads(false).with_tracked_inactivity(false);
-    let wanted = Targets::new().with_target(OURS, LevelFilter::INFO);
-    spans
-        .with_filter(wanted)
-        .with_filter(tracing_subscriber::filter::filter_fn(tracing::Metadata::is_span))
+    spans.with_filter(filter_fn(|data| {
+        data.is_span() && data.target().starts_with(OURS) && *data.level() <= Level::INFO
+    }))
 }
 
 impl Drop for Telemetry {
