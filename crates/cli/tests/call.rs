@@ -159,7 +159,8 @@ fn a_program_grants_only_what_was_blocked() {
     drop(say);
     assert_eq!(running.wait().code, Some(0));
     assert_eq!(result["success"], false, "{result}");
-    assert_eq!(result["exit_code"], 1, "{result}");
+    // Shells differ in how they fail.
+    assert_ne!(result["exit_code"], 0, "{result}");
     assert_eq!(result["attempt"], 2, "{result}");
     assert_eq!(result["granted"], json!({"writable": [granted]}), "{result}");
     assert_eq!(fs::read_to_string(&granted).unwrap(), "x\n");
@@ -287,7 +288,8 @@ fn a_question_at_the_terminal_does_not_wait_for_ever_either() {
         return skipped("there is no python3");
     }
     fs::write(world.path("calls"), shell("s", &["touch", "made"]).to_string()).unwrap();
-    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/support/at_a_terminal.py");
+    let script = world.path("at_a_terminal.py");
+    fs::write(&script, include_str!("support/at_a_terminal.py")).unwrap();
     let options = ["call", "--ask-for-approval", "untrusted", "--approval-timeout", "1", "calls"];
     let mut command = world.other("python3");
     command.arg(script).arg(world.program([""; 0]).get_program()).args(options);
