@@ -159,7 +159,7 @@ fn spans(sent: &[Sent]) -> BTreeSet<String> {
 }
 
 /// spec TELEMETRY.1: With `OTEL_EXPORTER_OTLP_ENDPOINT` a collector is sent counts and durations of calls,
-/// commands, questions, denials and retries, and a span for each turn, call, question and attempt.
+/// commands, questions, denials and retries, and a span for each session, turn, call, question and attempt.
 /// spec TELEMETRY.2: Neither words of a command, nor its output, its environment or the content of a file
 /// are sent.
 #[test]
@@ -201,7 +201,7 @@ fn a_collector_hears_of_calls_and_nothing_that_is_in_them() {
     ] {
         assert_eq!(figures.get(name), Some(&count), "{name}: {figures:#?}");
     }
-    let expected = ["approval", "attempt", "call", "turn"].map(str::to_owned);
+    let expected = ["approval", "attempt", "call", "session", "turn"].map(str::to_owned);
     assert_eq!(spans(&sent), BTreeSet::from(expected));
     for sent in &sent {
         assert!(sent.headers.to_lowercase().contains("x-who: me"), "{}", sent.headers);

@@ -95,7 +95,8 @@ impl Requester {
         let recorded = &Recorded::default();
         let ctx = ToolCtx { services, turn, call_id, tool_name, recorded };
         let began = Instant::now();
-        let span = tracing::info_span!("call", call_id = ?call_id.as_str(), tool = tool_name);
+        let (session, id) = (&services.span, call_id.as_str());
+        let span = tracing::info_span!(parent: session, "call", call_id = ?id, tool = tool_name);
         let attempted = run_command(asked, &ctx).instrument(span).await;
         let success = attempted.as_ref().is_ok_and(|one| one.output.executed.output.exit_code == 0);
         services.telemetry.called(tool_name, success, began.elapsed());
@@ -111,7 +112,8 @@ impl Requester {
 
     /// The same, with each result told as soon as it and all before it are there.
     pub async fn call_each(&self, calls: Vec<ToolCall>, turn: &Turn, tell: impl FnMut(ToolResult)) {
-        let span = tracing::info_span!("turn", calls = calls.len());
+        let session = &self.services.span;
+        let span = tracing::info_span!(parent: session, "turn", calls = calls.len());
         route(&self.services, &calls, turn, tell).instrument(span).await;
     }
 }

@@ -29,6 +29,8 @@ pub(crate) struct Services {
     pub(crate) events: EventLog,
     pub(crate) registry: ToolRegistry,
     pub(crate) telemetry: Telemetry,
+    /// What its turns belong to for whoever follows them.
+    pub(crate) span: tracing::Span,
     /// What commands are given of the person's environment, which does not change in a session.
     pub(crate) environment: BTreeMap<OsString, OsString>,
     /// What the session is called by in the record.
@@ -50,8 +52,11 @@ impl Services {
             (Some(home), Some(options)) => Some(AuditLog::open(home, options)?),
             _ => None,
         };
+        let id = uuid::Uuid::now_v7().to_string();
+        let span = tracing::info_span!("session", id, front_end = config.front_end);
         let services = Self {
-            id: uuid::Uuid::now_v7().to_string(),
+            id,
+            span,
             audit,
             runtime,
             broker: Broker::new(config.approval_timeout),
@@ -65,8 +70,7 @@ impl Services {
             config,
         };
         services.record(&Record::SessionStarted(services.beginning()))?;
-        let front_end = services.config.front_end.as_str();
-        tracing::info!(session = services.id, front_end, "a session begins");
+        tracing::info!(parent: &services.span, "a session begins");
         Ok(services)
     }
 
