@@ -19,6 +19,7 @@ mod sandbox;
 mod session;
 mod settings;
 mod signals;
+mod telemetry;
 mod writer;
 
 use arguments::Verb;

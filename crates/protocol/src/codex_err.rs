@@ -119,6 +119,23 @@ impl CodexErr {
     }
 }
 
+impl CodexErr {
+    /// What the model is told when this is why a command that the sandbox blocked was not tried again.
+    /// The result of the one attempt stands, and this follows it.
+    pub fn after_denial(&self) -> Option<String> {
+        let asked = "Whether it may run again with what it lacked";
+        match self {
+            Self::ApprovalDenied { feedback: None } => Some(format!("{asked}: the user said no.")),
+            Self::ApprovalDenied { feedback: Some(feedback) } => {
+                Some(format!("{asked}: the user said no, and says: {feedback}"))
+            }
+            Self::ApprovalTimeout => Some(format!("{asked}: nobody answered in time.")),
+            Self::NobodyToAsk { .. } => Some(format!("{asked}: nobody could be asked.")),
+            _ => None,
+        }
+    }
+}
+
 fn because(missing: &[String]) -> String {
     if missing.is_empty() { String::new() } else { format!(": {}", missing.join("; ")) }
 }

@@ -13,6 +13,7 @@ mod error;
 mod event;
 mod exec;
 mod failure;
+mod lossy;
 mod output;
 mod sandbox_policy;
 mod tool;
@@ -36,7 +37,9 @@ pub use output::{SIGNAL_INTERRUPT, SIGNAL_KILL, Spilled};
 pub use sandbox_policy::{Enforcement, NetworkAccess, SandboxPolicy, SandboxablePreference};
 pub use sandbox_policy::{PROTECTED_NAMES, WritableRoot};
 pub use tool::{ApplyPatchToolCallParams, GrepFilesToolCallParams, ListDirToolCallParams};
-pub use tool::{ContentItem, ReadFileToolCallParams, ShellCommandToolCallParams};
+pub use tool::{
+    ContentItem, GrantedToRun, Ran, ReadFileToolCallParams, ShellCommandToolCallParams,
+};
 pub use tool::{ShellToolCallParams, ToolCall, ToolOutput, ToolPayload};
 pub use unified_exec::WriteStdinToolCallParams;
 pub use unified_exec::{CommandText, ExecCommandToolCallParams, KillProcessToolCallParams};

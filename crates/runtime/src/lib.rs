@@ -25,6 +25,7 @@ mod resolve;
 pub mod rules;
 mod runtime;
 mod session;
+mod telemetry;
 mod terminal;
 mod tools;
 mod turn_diff;
@@ -43,6 +44,10 @@ pub use outcome::CommandOutcome;
 pub use request::{CommandInput, CommandLine, KeepOutput, new_call_id};
 pub use runtime::Runtime;
 pub use session::{Requester, Session, SessionConfig, Turn};
+pub use telemetry::{
+    TELEMETRY_PREVIEW_MAX_BYTES, TELEMETRY_PREVIEW_MAX_LINES, TELEMETRY_PREVIEW_TRUNCATION_NOTICE,
+    telemetry_preview,
+};
 pub use terminal::{TerminalOutcome, TerminalRequest};
 pub use terminal::{enforcement, run_in_terminal_as_person, unfinished_roots};
 pub use tools::{

@@ -6,7 +6,7 @@ use crate::error::RuntimeError;
 use crate::session::Services;
 use sandgate_process::{ModelFormat, OutputSink, RawStream};
 use sandgate_protocol::{
-    CallId, Event, ExecCommandBegin, ExecCommandEnd, ExecCommandOutputDelta,
+    CallId, Enforcement, Event, ExecCommandBegin, ExecCommandEnd, ExecCommandOutputDelta,
     ExecCommandOutputOmitted, ExecToolCallOutput, OutputStream,
 };
 use sandgate_sandbox::ExecEnv;
@@ -43,12 +43,17 @@ impl Report {
     }
 
     /// The command is about to start.
-    pub(crate) async fn begin(&mut self, env: &ExecEnv) -> Result<(), RuntimeError> {
+    pub(crate) async fn begin(
+        &mut self,
+        env: &ExecEnv,
+        enforcement: Option<Enforcement>,
+    ) -> Result<(), RuntimeError> {
         let begin = ExecCommandBegin {
             call_id: self.call_id.clone(),
             command: env.command().to_vec(),
             cwd: env.cwd().to_owned(),
             sandbox: env.sandbox(),
+            enforcement,
         };
         let Some(services) = self.services.upgrade() else { return Ok(()) };
         if let Some(tap) = &services.config.tap {

@@ -116,7 +116,16 @@ pub(crate) fn understand(cli: CliPatch) -> Result<PatchArguments, clap::Error> {
         CliVerb::Check(text) => (Verb::Check, "patch check", text),
     };
     let CliText { file, cd, ask_for_approval, sandbox, writable, decide, json } = text;
-    let session = CliSession { cd, ask_for_approval, sandbox, writable, network: false, decide };
+    let approval_timeout = None;
+    let session = CliSession {
+        cd,
+        ask_for_approval,
+        sandbox,
+        writable,
+        network: false,
+        decide,
+        approval_timeout,
+    };
     let conflict = |message| usage_error(name, ErrorKind::ArgumentConflict, message);
     session.check().map_err(conflict)?;
     if session.decide() == Decide::ByLines {

@@ -9,7 +9,7 @@ pub(crate) use arguments::{CliRun, RunArguments, understand};
 use crate::decide::{Decider, Feedback};
 use crate::signals::Signals;
 use crate::writer::Writer;
-use crate::{exit, notes};
+use crate::{exit, notes, telemetry};
 use arguments::Format;
 use sandgate_protocol::{
     AnsweredBy, CodexErr, Event, ExecApprovalRequest, ReviewDecision, SIGNAL_INTERRUPT,
@@ -42,6 +42,7 @@ pub(crate) fn run(arguments: RunArguments) -> ExitCode {
 /// Makes the two runtimes, ours first: it forks, and that must come before threads.
 fn start(arguments: RunArguments) -> io::Result<u8> {
     let runtime = Arc::new(Runtime::start().map_err(io::Error::other)?);
+    let _telemetry = telemetry::start();
     let asynchronous = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     asynchronous.block_on(run_command(runtime, arguments))
 }

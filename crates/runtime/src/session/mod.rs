@@ -16,7 +16,7 @@ use crate::approval::Approver;
 use crate::audit::PatchedFile;
 use crate::error::RuntimeError;
 use crate::events::{Delivery, Events};
-use crate::orchestrator::{Attempted, ToolCtx};
+use crate::orchestrator::{Attempted, Recorded, ToolCtx};
 use crate::outcome::CommandOutcome;
 use crate::runtime::Runtime;
 use crate::tools::{AskedCommand, CheckedPatch, CommandOutput, ToolResult, ToolSpec};
@@ -24,6 +24,8 @@ use crate::tools::{apply_patch, check_patch, route, run_command};
 use sandgate_protocol::{CallId, CodexErr, Enforcement, Event, Notice};
 use sandgate_protocol::{SandboxPolicy, ToolCall};
 use std::sync::Arc;
+use std::time::Instant;
+use tracing::Instrument as _;
 
 /// A session.
 pub struct Session {
@@ -113,8 +115,16 @@ impl Requester {
         asked: AskedCommand,
         turn: &Turn,
     ) -> Result<Attempted<CommandOutcome>, CodexErr> {
-        let ctx = ToolCtx { services: &self.services, turn, call_id, tool_name: "shell" };
-        match run_command(asked, &ctx).await {
+        let (services, tool_name) = (&*self.services, "shell");
+        let recorded = &Recorded::default();
+        let ctx = ToolCtx { services, turn, call_id, tool_name, recorded };
+        let began = Instant::now();
+        let (session, id) = (&services.span, call_id.as_str());
+        let span = tracing::info_span!(parent: session, "call", call_id = ?id, tool = tool_name);
+        let attempted = run_command(asked, &ctx).instrument(span).await;
+        let success = attempted.as_ref().is_ok_and(|one| one.output.executed.output.exit_code == 0);
+        services.telemetry.called(tool_name, success, began.elapsed());
+        match attempted {
             Ok(attempted) => Ok(attempted.map(CommandOutput::into_outcome)),
             Err(error) => {
                 self.tell_error(call_id, &error).await;
@@ -134,7 +144,9 @@ impl Requester {
         text: &str,
         turn: &Turn,
     ) -> Result<Vec<PatchedFile>, CodexErr> {
-        let ctx = ToolCtx { services: &self.services, turn, call_id, tool_name: "apply_patch" };
+        let (services, tool_name) = (&*self.services, "apply_patch");
+        let recorded = &Recorded::default();
+        let ctx = ToolCtx { services, turn, call_id, tool_name, recorded };
         let applied = apply_patch(text, &ctx).await;
         if let Err(error) = &applied {
             self.tell_error(call_id, error).await;
@@ -168,6 +180,8 @@ impl Requester {
 
     /// The same, with each result told as soon as it and all before it are there.
     pub async fn call_each(&self, calls: Vec<ToolCall>, turn: &Turn, tell: impl FnMut(ToolResult)) {
-        route(&self.services, &calls, turn, tell).await;
+        let session = &self.services.span;
+        let span = tracing::info_span!(parent: session, "turn", calls = calls.len());
+        route(&self.services, &calls, turn, tell).instrument(span).await;
     }
 }

@@ -14,6 +14,7 @@ use crate::outcome::CommandOutcome;
 use crate::report::Report;
 use crate::request::{CommandInput, CommandLine};
 use crate::resolve::resolve;
+use crate::telemetry::telemetry_preview;
 use sandgate_policy::rules::{ProposedRule, Rule, propose};
 use sandgate_policy::{Approvable, ApprovalKey};
 use sandgate_policy::{ApprovalRequirement, BypassSandbox, Terms, requirement};
@@ -26,6 +27,7 @@ use sandgate_protocol::{
 use sandgate_sandbox::Narrowest;
 use std::io;
 use std::path::PathBuf;
+use tracing::Instrument as _;
 
 /// What is asked of a command tool, whoever asks.
 #[derive(Debug, Clone)]
@@ -113,7 +115,7 @@ impl ShellRequest {
             Some(workdir) => ctx.turn.cwd.join(workdir),
             None => ctx.turn.cwd.clone(),
         };
-        let env = config.environment.apply(&config.own_env);
+        let env = services.environment.clone();
         let shell = &services.runtime.shell;
         let mut params = resolve(asked.command, shell, &cwd, env, asked.expiration)?;
         params.sandbox_permissions = asked.sandbox_permissions;
@@ -275,20 +277,28 @@ impl ToolRuntime<ShellRequest> for CommandTool {
         let mut report = Report::new(call_id(), services);
         let sandbox = env.sandbox();
         let enforcement = (sandbox != SandboxType::None).then(|| services.runtime.sandbox.status());
-        let began = Began { call_id: call_id(), attempt: number, sandbox, enforcement };
+        let said = enforcement.clone();
+        let began = Began { call_id: call_id(), attempt: number, sandbox, enforcement: said };
         ctx.record(&Record::Began(began))?;
-        report.begin(&env).await?;
+        report.begin(&env, enforcement).await?;
         let options = ExecuteOptions {
             stdin: request.input.into(),
             spill: services.runtime.spill(services.config.keep),
             ..ExecuteOptions::default()
         };
         let stop = ctx.turn.stop();
-        match execute(&services.runtime.spawner, &env, options, stop, &mut report).await {
+        let span = tracing::info_span!("attempt", number, ?sandbox);
+        let running = execute(&services.runtime.spawner, &env, options, stop, &mut report);
+        match running.instrument(span.clone()).await {
             Ok(mut executed) => {
                 let manager = &services.runtime.sandbox;
                 let denied = manager.denied(env.sandbox(), executed.supervised, &executed.output);
                 let denial = denied.map(|_| executed.output.denials.clone());
+                services.telemetry.executed(sandbox, &executed.output);
+                if denial.is_some() {
+                    services.telemetry.denied(ctx.tool_name);
+                }
+                tell_of_end(&span, &executed.output, denial.is_some());
                 let format = services.config.model_format;
                 let formatted = format.format(&executed.output, &executed.raw.aggregated);
                 let (output, unheard) = report.end(executed.output, &executed.raw.aggregated).await;
@@ -343,6 +353,17 @@ impl ToolRuntime<ShellRequest> for CommandTool {
         // Whoever wrote it has read what the command printed.
         risk.description = visible(&risk.description);
         Some(risk)
+    }
+}
+
+/// Says how a command ended. What it printed may hold anything, so it is only for whoever asks for it.
+fn tell_of_end(span: &tracing::Span, output: &ExecToolCallOutput, denied: bool) {
+    let ExecToolCallOutput { exit_code, timed_out, cancelled, .. } = *output;
+    let milliseconds = output.duration.as_millis();
+    tracing::info!(parent: span, exit_code, timed_out, cancelled, denied, %milliseconds, "ended");
+    if tracing::enabled!(target: "sandgate_output", tracing::Level::TRACE) {
+        let preview = telemetry_preview(&output.aggregated_output.text);
+        tracing::trace!(target: "sandgate_output", parent: span, ?preview, "printed");
     }
 }
 

@@ -260,10 +260,11 @@ impl ToolRuntime<LiveRequest> for LiveTool<'_> {
             .map_err(|error| CodexErr::SandboxTransform { reason: error.to_string() })?;
         let kind = env.sandbox();
         let enforcement = (kind != SandboxType::None).then(|| sandbox.status());
-        let began = Began { call_id: call_id(), attempt: number, sandbox: kind, enforcement };
+        let said = enforcement.clone();
+        let began = Began { call_id: call_id(), attempt: number, sandbox: kind, enforcement: said };
         ctx.record(&Record::Began(began))?;
         let mut report = Report::new(call_id(), services);
-        report.begin(&env).await?;
+        report.begin(&env, enforcement).await?;
         let observer = LiveObserver {
             report,
             services: services.me(),
