@@ -12,7 +12,8 @@ use clap::error::ErrorKind;
 use sandgate_protocol::{CodexErr, Event, SIGNAL_INTERRUPT, visible, visible_line};
 use sandgate_runtime::audit::PatchedFile;
 use sandgate_runtime::{
-    Delivery, LARGEST_PATCH, PatchApproval, Requester, Runtime, Session, Stop, Turn, new_call_id,
+    BrokenPatches, Delivery, LARGEST_PATCH, PatchApproval, Requester, Runtime, Session, Stop, Turn,
+    new_call_id,
 };
 use std::fs::File;
 use std::io::{self, Read, Write as _};
@@ -198,8 +199,9 @@ async fn work(runtime: Arc<Runtime>, arguments: &PatchArguments, text: &str) -> 
     let mut config = arguments.session.config();
     config.front_end = "patch".to_owned();
     if arguments.verb == Verb::Check {
-        // There will be nothing to record.
+        // Nothing is changed, so there will be nothing to record.
         config.audit = None;
+        config.broken_patches = BrokenPatches::Left;
     }
     let session = match Session::start(runtime, config) {
         Ok(session) => session,
@@ -255,8 +257,14 @@ async fn apply(
             Some(event) = events.next() => event,
             applied = &mut applying => break applied,
         };
-        if !matches!(event.event, Event::ApplyPatchApprovalRequest(_)) {
-            continue;
+        match &event.event {
+            Event::ApplyPatchApprovalRequest(_) => {}
+            Event::Warning(notice) => {
+                let warning = notes::warning(&visible_line(&notice.message));
+                let _ = io::stderr().write_all(&warning);
+                continue;
+            }
+            _ => continue,
         }
         let stop = turn.stop();
         let decision = tokio::select! {
