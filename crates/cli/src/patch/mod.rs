@@ -257,14 +257,9 @@ async fn apply(
             Some(event) = events.next() => event,
             applied = &mut applying => break applied,
         };
-        match &event.event {
-            Event::ApplyPatchApprovalRequest(_) => {}
-            Event::Warning(notice) => {
-                let warning = notes::warning(&visible_line(&notice.message));
-                let _ = io::stderr().write_all(&warning);
-                continue;
-            }
-            _ => continue,
+        if !matches!(event.event, Event::ApplyPatchApprovalRequest(_)) {
+            warn_of(&event.event);
+            continue;
         }
         let stop = turn.stop();
         let decision = tokio::select! {
@@ -277,6 +272,9 @@ async fn apply(
             turn.cancel();
         }
     };
+    while let Some(event) = events.try_next() {
+        warn_of(&event.event);
+    }
     let unanswered = match decider.unanswered().is_empty() {
         true => Unanswered::No,
         false => Unanswered::Yes,
@@ -345,6 +343,13 @@ fn refused(
 }
 
 const ANSWER: &str = "Answer with --decide approve, deny or a file.";
+
+/// Tells of what stops nothing.
+fn warn_of(event: &Event) {
+    if let Event::Warning(notice) = event {
+        let _ = io::stderr().write_all(&notes::warning(&visible_line(&notice.message)));
+    }
+}
 
 /// Says it on standard error, if anybody can hear it there.
 fn complain(what: &str, advice: Option<&str>) {
