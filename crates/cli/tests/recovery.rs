@@ -13,6 +13,9 @@ use support::{Outcome, Running, World};
 /// So many files that nobody is done with them at once.
 const FILES: usize = 400;
 
+/// A patch that has nothing to do with them.
+const NEW: &str = "*** Begin Patch\n*** Add File: new\n+new\n*** End Patch\n";
+
 fn file(world: &World, number: usize) -> PathBuf {
     world.path("work").join(number.to_string()).join("file")
 }
@@ -28,6 +31,7 @@ fn world() -> World {
     }
     patch.push_str("*** End Patch\n");
     fs::write(world.path("patch.jsonl"), line("apply_patch", &json!({ "input": patch }))).unwrap();
+    fs::write(world.path("new.patch"), NEW).unwrap();
     fs::write(world.path("next.jsonl"), line("shell", &json!({"command": ["true"]}))).unwrap();
     world
 }
@@ -77,6 +81,16 @@ fn next(world: &World) -> Outcome {
     world.sandgate(&["call", "--cd", work.to_str().unwrap(), calls.to_str().unwrap()])
 }
 
+/// Looks at another patch, which changes nothing: not even what was broken off.
+fn check_another(world: &World) {
+    let (work, patch) = (world.path("work"), world.path("new.patch"));
+    let before = (journals(world), workspace(world));
+    let words = ["patch", "check", "--cd", work.to_str().unwrap(), patch.to_str().unwrap()];
+    let outcome = world.sandgate(&words);
+    assert_eq!((outcome.code, outcome.stderr.as_str()), (Some(0), ""));
+    assert_eq!((journals(world), workspace(world)), before);
+}
+
 /// spec PATCH.61: When a session begins it settles the patches whose program was killed, warns of each
 /// and records it.
 #[test]
@@ -94,6 +108,7 @@ fn the_next_session_settles_a_patch_that_was_killed() {
             if journals(&world).is_empty() {
                 return None;
             }
+            check_another(&world);
             let outcome = next(&world);
             (!outcome.stderr.is_empty()).then_some((world, outcome))
         });

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 pub struct Recovered {
     /// What was done about it.
     pub resolution: Resolution,
-    /// The files that it was about.
+    /// The files that it was about; its journal if that cannot be read.
     pub files: Vec<PathBuf>,
     /// Those of them that are not as they should be.
     pub left_alone: Vec<LeftAlone>,
@@ -77,7 +77,7 @@ pub(crate) fn settle(
             }
             Written::Unreadable => {
                 let resolution = Resolution::Unreadable;
-                recovered.push(Recovered { resolution, files: Vec::new(), left_alone: Vec::new() });
+                recovered.push(Recovered { resolution, files: vec![path], left_alone: Vec::new() });
                 continue;
             }
             Written::Begun(journal, phase) => {

@@ -119,9 +119,12 @@ impl ProcessHandle {
         let Some(input) = self.writer_sender() else { return false };
         let length = bytes.len() as u64;
         let mut taken = self.taken.clone();
-        let until = self.sent.fetch_add(length, Ordering::SeqCst) + length;
         let all = async {
-            input.send(bytes).await.is_ok() && taken.wait_for(|&taken| taken >= until).await.is_ok()
+            // What was counted and never sent would be waited for by everybody after.
+            let Ok(place) = input.reserve().await else { return false };
+            let until = self.sent.fetch_add(length, Ordering::SeqCst) + length;
+            place.send(bytes);
+            taken.wait_for(|&taken| taken >= until).await.is_ok()
         };
         timeout(limit, all).await.unwrap_or(false)
     }

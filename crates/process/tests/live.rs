@@ -115,3 +115,30 @@ async fn a_pipe_that_is_read_is_waited_at_too() {
     live.0.close_stdin().await;
     assert_eq!(live.answer("", LONG).await.reason, ReturnReason::Exited);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_process_that_prints_without_end_is_answered_when_the_time_is_over() {
+    let live = Live::start(program(&["/usr/bin/yes"]), LiveOptions::default()).await;
+    let (cancel, pattern) = (CancellationToken::new(), regex::bytes::Regex::new("never").unwrap());
+    let limit = Duration::from_millis(300);
+    let patience = Patience { limit, pattern: Some(&pattern), cancel: &cancel };
+    let answered = tokio::time::timeout(LONG, live.0.answer(live.0.now(), patience)).await;
+    assert_eq!(answered.unwrap().reason, ReturnReason::YieldElapsed);
+}
+
+#[tokio::test]
+async fn input_that_found_no_room_is_not_waited_for_afterwards() {
+    let scratch = tempfile::tempdir().unwrap();
+    let go = scratch.path().join("go");
+    let script = format!("until [ -e {} ]; do sleep 0.05; done; cat > /dev/null", go.display());
+    let options = LiveOptions { stdio: LiveStdio::Pipes, ..LiveOptions::default() };
+    let live = Live::start(program(&["/bin/sh", "-c", &script]), options).await;
+    // More than a pipe holds, and then more pieces than may wait behind it.
+    let brief = Duration::from_millis(5);
+    assert!(!live.0.type_in(Bytes::from(vec![b'x'; 1 << 20]), brief).await);
+    for _ in 0..200 {
+        assert!(!live.0.type_in(Bytes::from_static(b"x"), brief).await);
+    }
+    std::fs::write(go, "").unwrap();
+    assert!(live.0.type_in(Bytes::from_static(b"x"), LONG).await);
+}

@@ -78,7 +78,8 @@ impl Runtime {
     pub(crate) fn spilled(&self, name: &str) -> Option<std::fs::File> {
         let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '-';
         let is_name = name.starts_with("output-") && name.len() < 64 && name.chars().all(is_plain);
-        std::fs::File::open(self.directory.path().join(name)).ok().filter(|_| is_name)
+        // Another name could be a path, and to open a pipe or a device is to do something to it.
+        is_name.then(|| std::fs::File::open(self.directory.path().join(name)).ok()).flatten()
     }
 
     /// Where output goes that memory does not hold: to the session's directory, which is made when

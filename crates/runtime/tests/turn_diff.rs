@@ -204,3 +204,15 @@ async fn nobody_pays_for_a_diff_that_nobody_wants() {
     fs::write(reader.path().join("b.txt"), "new\n").unwrap();
     assert_eq!(turn.diff().await.unified_diff, "");
 }
+
+#[tokio::test]
+async fn what_a_process_changes_that_lives_across_calls_is_told_too() {
+    let scene = scene();
+    fs::write(scene.path().join("a.txt"), "one\n").unwrap();
+    let turn = scene.session.begin_turn();
+    let arguments = json!({ "command": "echo two >> a.txt", "login": false });
+    let result = scene.call_in(&turn, "exec_command", arguments).await;
+    assert_eq!(result.error, None);
+    let told = "diff --git a/a.txt b/a.txt\n--- a/a.txt\n+++ b/a.txt\n@@ -1 +1,2 @@\n one\n+two\n";
+    assert_eq!(turn.diff().await.unified_diff, told);
+}

@@ -46,8 +46,9 @@ impl Terminal {
 
     /// Asks until there is an answer. None if the terminal is gone.
     ///
-    /// A thread of its own reads, because a read of a terminal cannot be called off: whoever does not
-    /// want to wait any longer leaves it behind.
+    /// A thread of its own reads, because a read of a terminal cannot be called off. Whoever does not
+    /// want to wait any longer leaves it behind, and it goes by itself: it must not take the answer to
+    /// the next question.
     pub(super) async fn ask(
         &mut self,
         question: &Question<'_>,
@@ -60,21 +61,24 @@ impl Terminal {
         let (answer, answered) = oneshot::channel();
         let reading = std::thread::Builder::new().name("question".to_owned());
         let asked = reading.spawn(move || {
+            let is_over = || answer.is_closed();
+            let decision = converse(&terminal, colours, &shown, &choices, &offers, is_over);
             // Nobody may be waiting any more.
-            let _ = answer.send(converse(&terminal, colours, &shown, &choices, &offers));
+            let _ = answer.send(decision);
         });
         asked.ok()?;
         answered.await.ok()?
     }
 }
 
-/// Shows a question and reads lines until one is an answer.
+/// Shows a question and reads lines until one is an answer, or nobody waits for it any more.
 fn converse(
     terminal: &File,
     colours: ColorChoice,
     shown: &str,
     choices: &str,
     offers: &Offers,
+    is_over: impl Fn() -> bool,
 ) -> Option<ReviewDecision> {
     if std::env::var_os("TERM").is_none_or(|term| term != "dumb") {
         (&*terminal).write_all(PLAIN_TERMINAL).ok()?;
@@ -86,6 +90,9 @@ fn converse(
     loop {
         write!(page, "{choices}\n> ").ok()?;
         let mut line = String::new();
+        if answers.buffer().is_empty() {
+            wait_for_typing(terminal, &is_over)?;
+        }
         if answers.read_line(&mut line).ok()? == 0 {
             return None;
         }
@@ -108,6 +115,30 @@ fn forget_what_was_typed(terminal: &File) {
 
 #[cfg(not(unix))]
 fn forget_what_was_typed(_: &File) {}
+
+/// Waits until there is something to read. None if nobody wants it any more.
+#[cfg(unix)]
+fn wait_for_typing(terminal: &File, is_over: impl Fn() -> bool) -> Option<()> {
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+    /// So often it is asked whether the question is over.
+    const GLANCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
+    while !is_over() {
+        let mut terminals = [PollFd::new(terminal, PollFlags::IN)];
+        match poll(&mut terminals, Some(&GLANCE)) {
+            // What is typed when it is over is meant for somebody else.
+            Ok(1..) => return (!is_over()).then_some(()),
+            Ok(0) | Err(rustix::io::Errno::INTR) => {}
+            Err(_) => return None,
+        }
+    }
+    None
+}
+
+/// A read there cannot be waited for.
+#[cfg(not(unix))]
+fn wait_for_typing(_: &File, is_over: impl Fn() -> bool) -> Option<()> {
+    (!is_over()).then_some(())
+}
 
 /// What can be answered to a question beside yes, no and stop.
 struct Offers {
@@ -350,5 +381,22 @@ mod tests {
         request.without_sandbox = false;
         request.reason = "git commit is not known to be safe".to_owned();
         insta::assert_snapshot!(plain(&request));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn what_is_typed_after_a_question_is_over_is_left_for_the_next() {
+        let (typed, mut keyboard) = std::io::pipe().unwrap();
+        let typed = File::from(std::os::fd::OwnedFd::from(typed));
+        // Not before somebody has looked twice.
+        let looks = std::cell::Cell::new(0);
+        let is_over = || looks.replace(looks.get() + 1) > 1;
+        assert_eq!(wait_for_typing(&typed, is_over), None);
+        keyboard.write_all(b"y\n").unwrap();
+        assert_eq!(wait_for_typing(&typed, || true), None);
+        assert_eq!(wait_for_typing(&typed, || false), Some(()));
+        let mut line = String::new();
+        BufReader::new(&typed).read_line(&mut line).unwrap();
+        assert_eq!(line, "y\n");
     }
 }

@@ -12,7 +12,8 @@ use clap::error::ErrorKind;
 use sandgate_protocol::{CodexErr, Event, SIGNAL_INTERRUPT, visible, visible_line};
 use sandgate_runtime::audit::PatchedFile;
 use sandgate_runtime::{
-    Delivery, LARGEST_PATCH, PatchApproval, Requester, Runtime, Session, Stop, Turn, new_call_id,
+    BrokenPatches, Delivery, LARGEST_PATCH, PatchApproval, Requester, Runtime, Session, Stop, Turn,
+    new_call_id,
 };
 use std::fs::File;
 use std::io::{self, Read, Write as _};
@@ -198,8 +199,9 @@ async fn work(runtime: Arc<Runtime>, arguments: &PatchArguments, text: &str) -> 
     let mut config = arguments.session.config();
     config.front_end = "patch".to_owned();
     if arguments.verb == Verb::Check {
-        // There will be nothing to record.
+        // Nothing is changed, so there will be nothing to record.
         config.audit = None;
+        config.broken_patches = BrokenPatches::Left;
     }
     let session = match Session::start(runtime, config) {
         Ok(session) => session,
@@ -256,6 +258,7 @@ async fn apply(
             applied = &mut applying => break applied,
         };
         if !matches!(event.event, Event::ApplyPatchApprovalRequest(_)) {
+            warn_of(&event.event);
             continue;
         }
         let stop = turn.stop();
@@ -269,6 +272,9 @@ async fn apply(
             turn.cancel();
         }
     };
+    while let Some(event) = events.try_next() {
+        warn_of(&event.event);
+    }
     let unanswered = match decider.unanswered().is_empty() {
         true => Unanswered::No,
         false => Unanswered::Yes,
@@ -337,6 +343,13 @@ fn refused(
 }
 
 const ANSWER: &str = "Answer with --decide approve, deny or a file.";
+
+/// Tells of what stops nothing.
+fn warn_of(event: &Event) {
+    if let Event::Warning(notice) = event {
+        let _ = io::stderr().write_all(&notes::warning(&visible_line(&notice.message)));
+    }
+}
 
 /// Says it on standard error, if anybody can hear it there.
 fn complain(what: &str, advice: Option<&str>) {

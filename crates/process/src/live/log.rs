@@ -57,16 +57,10 @@ impl Log {
         }
     }
 
-    /// How much has been printed in all.
-    pub(crate) fn total(&self) -> u64 {
-        let state = self.state();
-        state.past + (state.leaving.len() + state.block.len()) as u64
-    }
-
     /// What can still be read, by its places in all that was printed.
     pub(crate) fn kept(&self) -> Range<u64> {
-        let total = self.total();
-        self.state().since..total
+        let state = self.state();
+        state.since..state.past + (state.leaving.len() + state.block.len()) as u64
     }
 
     /// Reads what is kept of a range, with the place of its first byte. Blocks while it reads the disk.
@@ -93,16 +87,19 @@ impl Log {
             bytes.extend_from_slice(piece.get(from..to).unwrap_or_default());
             at += piece.len() as u64;
         }
-        Ok((start, bytes))
+        // What was written over while it was read is not what it was.
+        let lost = length(&(start..self.state().since)).min(bytes.len());
+        bytes.drain(..lost);
+        Ok((start + lost as u64, bytes))
     }
 
-    /// The beginning and the end of all that was printed.
+    /// The beginning and the end of all that was printed; only the end if the beginning is not kept.
     pub(crate) async fn ends(&self) -> RawStream {
         const EACH: u64 = 64 * 1024;
         let log = self.clone();
         let read = move || {
             let kept = log.kept();
-            let middle = (kept.start + EACH).min(kept.end);
+            let middle = if kept.start == 0 { EACH.min(kept.end) } else { kept.start };
             // What a disk fails to give back is left out, and counted as such.
             let head = log.read(kept.start..middle).unwrap_or_default().1;
             let tail = log.read(kept.end.saturating_sub(EACH).max(middle)..kept.end);
@@ -132,19 +129,28 @@ impl Log {
         Ok(())
     }
 
-    async fn write_block(&self) {
-        let (leaving, at, file) = {
-            let mut state = self.state();
-            state.leaving = Arc::new(std::mem::take(&mut state.block));
-            let file = match (&state.trouble, &self.policy) {
-                (None, Some(policy)) => Ok((state.file.clone(), policy.clone())),
-                _ => Err(()),
-            };
-            (Arc::clone(&state.leaving), state.past, file)
+    /// Takes the block to be written: where it belongs, and where to if it can be written at all.
+    fn leave(&self) -> (Arc<Vec<u8>>, u64, Option<(Option<Arc<File>>, SpillPolicy)>) {
+        let limit = self.limit();
+        let mut state = self.state();
+        state.leaving = Arc::new(std::mem::take(&mut state.block));
+        let file = match (&state.trouble, &self.policy) {
+            (None, Some(policy)) => Some((state.file.clone(), policy.clone())),
+            _ => None,
         };
+        if file.is_some() {
+            // What it is written over is gone from now on: nobody may take the one for the other.
+            let end = state.past + state.leaving.len() as u64;
+            state.since = state.since.max(end.saturating_sub(limit));
+        }
+        (Arc::clone(&state.leaving), state.past, file)
+    }
+
+    async fn write_block(&self) {
+        let (leaving, at, file) = self.leave();
         let written = match file {
-            Err(()) => Err(None),
-            Ok((file, policy)) => {
+            None => Err(None),
+            Some((file, policy)) => {
                 let log = self.clone();
                 let block = Arc::clone(&leaving);
                 let write = move || -> io::Result<Arc<File>> {
@@ -163,15 +169,11 @@ impl Log {
                 }
             }
         };
-        let limit = self.limit();
         let mut state = self.state();
         state.past += leaving.len() as u64;
         state.leaving = Arc::default();
         match written {
-            Ok(file) => {
-                state.file = Some(file);
-                state.since = state.since.max(state.past.saturating_sub(limit));
-            }
+            Ok(file) => state.file = Some(file),
             Err(trouble) => {
                 state.trouble = state.trouble.take().or(trouble);
                 (state.since, state.file) = (state.past, None);
@@ -251,7 +253,7 @@ mod tests {
     async fn any_range_reads_back_from_memory_and_disk() {
         let dir = tempfile::tempdir().unwrap();
         let log = filled(Some(SpillPolicy::new(dir.path())), 300_000).await;
-        assert_eq!((log.total(), log.kept()), (300_000, 0..300_000));
+        assert_eq!(log.kept(), 0..300_000);
         for range in [0..10, 65_530..65_540, 100_000..300_000, 262_143..262_145, 299_999..400_000] {
             let expected = numbered(range.start, range.end.min(300_000));
             assert_eq!(log.read(range.clone()).unwrap(), (range.start, expected), "{range:?}");
@@ -269,6 +271,26 @@ mod tests {
         assert!(kept.end == 1_000_000 && kept.end - kept.start >= 200_000, "{kept:?}");
         let (start, bytes) = log.read(0..2_000_000).unwrap();
         assert_eq!((start, bytes), (kept.start, numbered(kept.start, 1_000_000)));
+        let ends = log.ends().await;
+        assert_eq!((ends.head().len(), ends.total_bytes()), (0, 1_000_000));
+        let shown = ends.to_stream_output(None);
+        assert_eq!(shown.total_bytes, 1_000_000);
+    }
+
+    #[tokio::test]
+    async fn what_is_being_written_over_is_not_read_any_more() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut policy = SpillPolicy::new(dir.path());
+        policy.limit_bytes = 200_000;
+        let log = filled(Some(policy), 500_000).await;
+        let before = log.kept();
+        let (block, at, file) = log.leave();
+        let (Some(file), _) = file.unwrap() else { panic!("nothing was written before") };
+        let range = at..at + block.len() as u64;
+        log.circle(&range, |place, from, to| write_at(&file, &block[from..to], place)).unwrap();
+        let kept = log.kept();
+        assert!(kept.start > before.start && kept.end == before.end, "{before:?}, {kept:?}");
+        assert_eq!(log.read(before).unwrap(), (kept.start, numbered(kept.start, kept.end)));
     }
 
     #[tokio::test]

@@ -19,7 +19,7 @@ mod waiting;
 pub use keys::{CursorKeys, UnknownKey, keys};
 pub use process::UnifiedExecProcess;
 pub use process::{
-    Answered, LiveChanges, LiveEnd, LiveOptions, LiveState, LiveStdio, Moment, Patience,
+    Answered, LiveChanges, LiveEnd, LiveOptions, LiveState, LiveStdio, Moment, Patience, Search,
 };
 pub use screen::ScreenView;
 pub(crate) use seen::{Seen, Waiter};

@@ -222,6 +222,11 @@ impl UnifiedExecProcess {
         self.shared.ended().clone()
     }
 
+    /// Whether it has ended, and all that it printed has been read.
+    pub fn has_ended(&self) -> bool {
+        self.shared.ended().is_some()
+    }
+
     /// Waits for its end.
     pub async fn ended(&self) -> LiveEnd {
         let mut changed = self.shared.changed.subscribe();
@@ -263,10 +268,12 @@ impl UnifiedExecProcess {
 
     /// What it does at this moment.
     pub fn state(&self) -> LiveState {
-        match (self.end(), self.sight.look()) {
-            (Some(end), _) => LiveState::Exited(end.output.exit_code),
-            (None, Seen::Waiting(_)) => LiveState::WaitingForInput,
-            (None, Seen::Working | Seen::Hidden) => LiveState::Running,
+        if let Some(end) = &*self.shared.ended() {
+            return LiveState::Exited(end.output.exit_code);
+        }
+        match self.sight.look() {
+            Seen::Waiting(_) => LiveState::WaitingForInput,
+            Seen::Working | Seen::Hidden => LiveState::Running,
         }
     }
 
@@ -359,15 +366,16 @@ impl UnifiedExecProcess {
                 return Err(ReturnReason::Exited);
             }
             if let Some(pattern) = patience.pattern
-                && search.finds(pattern, &self.shared.transcript())
+                && search.finds(pattern, self)
             {
                 return Err(ReturnReason::Pattern);
             }
             tokio::select! {
                 biased;
                 () = patience.cancel.cancelled() => return Err(ReturnReason::Cancelled),
-                _ = changed.changed() => next_look = watcher.printed(Instant::now()),
+                // Before the output: a process that prints without end must not hold up the answer.
                 () = tokio::time::sleep_until(deadline) => return Err(ReturnReason::YieldElapsed),
+                _ = changed.changed() => next_look = watcher.printed(Instant::now()),
                 () = pause(next_look) => {
                     let (printed, prompted) = {
                         let transcript = self.shared.transcript();
@@ -396,9 +404,10 @@ impl LiveChanges {
     }
 }
 
-/// Looks for a pattern in what is new, and in a little of what was there before.
+/// Looks for a pattern in what no answer has told yet: what is new of it, and a little of what was there
+/// before.
 #[derive(Debug, Default)]
-struct Search {
+pub struct Search {
     printed: u64,
 }
 
@@ -406,7 +415,9 @@ impl Search {
     /// A match that is longer than this, and comes in pieces, may not be found.
     const OVERLAP: u64 = 4096;
 
-    fn finds(&mut self, pattern: &Regex, transcript: &Transcript) -> bool {
+    /// Whether the process has printed it since the last answer, in what was not looked at before.
+    pub fn finds(&mut self, pattern: &Regex, process: &UnifiedExecProcess) -> bool {
+        let transcript = process.shared.transcript();
         let (printed, unread) = (transcript.printed(), transcript.unread());
         if printed == self.printed {
             return false;

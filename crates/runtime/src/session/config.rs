@@ -1,5 +1,6 @@
 //! What a session is started with. All of it comes from the person, none of it from a call.
 
+use super::BrokenPatches;
 use crate::audit::AuditOptions;
 use crate::environment::ShellEnvironmentPolicy;
 use crate::observe::OutputTap;
@@ -39,6 +40,8 @@ pub struct SessionConfig {
     pub config_home: Option<PathBuf>,
     /// How what happens is recorded; not at all if it is not said.
     pub audit: Option<AuditOptions>,
+    /// What is done about patches that a crash broke off.
+    pub broken_patches: BrokenPatches,
     /// What the session is called by in the record: `run`, `call`, a server.
     pub front_end: String,
     /// How long a question waits for its answer; for ever if there is no limit.
@@ -70,6 +73,7 @@ impl SessionConfig {
             rules: Rules::default(),
             config_home: None,
             audit: None,
+            broken_patches: BrokenPatches::default(),
             front_end: "library".to_owned(),
             approval_timeout: None,
             model_format: ModelFormat::default(),

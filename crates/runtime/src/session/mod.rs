@@ -9,6 +9,7 @@ mod services;
 mod turn;
 
 pub use config::SessionConfig;
+pub use recovery::BrokenPatches;
 pub(crate) use services::Services;
 pub use turn::Turn;
 
@@ -39,7 +40,7 @@ pub struct Requester {
 }
 
 impl Session {
-    /// Begins a session. Patches that a crash broke off are settled first.
+    /// Begins a session. Patches that a crash broke off are settled first, unless they are to be left.
     ///
     /// # Errors
     /// When its workspace cannot be used.

@@ -4,10 +4,23 @@ use super::Services;
 use crate::audit::Record;
 use sandgate_patch::{Recovered, Resolution, recover};
 
+/// What a session does about patches that a crash broke off.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum BrokenPatches {
+    /// They are settled when it begins.
+    #[default]
+    Settled,
+    /// They are left as they are, for a session that changes nothing.
+    Left,
+}
+
 impl Services {
     /// Settles what crashes left, and records it. What cannot be settled is no reason not to begin: the
     /// next patch tries again, and refuses to be put on top of half of another.
     pub(super) fn recover_patches(&self) -> Vec<String> {
+        if self.config.broken_patches == BrokenPatches::Left {
+            return Vec::new();
+        }
         match recover(&self.journals()) {
             Ok(recovered) => self.note_recovered(&recovered),
             Err(error) => vec![error.to_string()],
@@ -35,7 +48,8 @@ fn in_words(recovered: &Recovered) -> String {
             "a patch that was broken off had been done, and was tidied up after"
         }
         Resolution::Unreadable => {
-            "the journal of a patch that was broken off cannot be read; nothing was done about it"
+            "the journal of a patch that was broken off cannot be read, so nothing was done about it; \
+             look after the files yourself, and remove it"
         }
     }
     .to_owned();

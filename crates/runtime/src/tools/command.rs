@@ -145,7 +145,11 @@ impl ShellRequest {
 }
 
 /// Whether an attempt at a command may change the workspace.
-fn may_write(request: &ShellRequest, attempt: &SandboxAttempt, policy: &SandboxPolicy) -> bool {
+pub(super) fn may_write(
+    request: &ShellRequest,
+    attempt: &SandboxAttempt,
+    policy: &SandboxPolicy,
+) -> bool {
     let permission = attempt.permission();
     let opened = permission.bypass_sandbox() == BypassSandbox::Yes
         || !permission.extras().writable.is_empty();

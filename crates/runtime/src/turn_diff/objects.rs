@@ -53,7 +53,7 @@ pub(super) async fn read(
 async fn start(services: &Services) -> Option<SpawnedProcess> {
     let config = &services.config;
     let words = ["git", "cat-file", "--batch"].map(str::to_owned).to_vec();
-    let mut env = config.environment.apply(&config.own_env);
+    let mut env = services.environment.clone();
     for name in ELSEWHERE {
         env.remove(OsStr::new(name));
     }

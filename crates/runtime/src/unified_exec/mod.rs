@@ -34,7 +34,7 @@ pub(crate) struct ReservedId<'a> {
 
 impl HasEnded for Arc<LiveEntry> {
     fn has_ended(&self) -> bool {
-        self.process.end().is_some()
+        self.process.has_ended()
     }
 }
 
@@ -47,6 +47,8 @@ impl UnifiedExecProcessManager {
         call_id: &CallId,
     ) -> Result<ReservedId<'_>, CodexErr> {
         let reserved = self.store().reserve(wanted).map_err(|no| no_id(&no, wanted))?;
+        // From here on the id is given back also if the call is given up while somebody is warned.
+        let reserved_id = ReservedId { manager: self, id: reserved.id, is_used: false };
         if let Some((id, process)) = reserved.pruned
             && !process.has_ended()
         {
@@ -57,7 +59,7 @@ impl UnifiedExecProcessManager {
             );
             services.warn(Some(call_id.clone()), message).await;
         }
-        Ok(ReservedId { manager: self, id: reserved.id, is_used: false })
+        Ok(reserved_id)
     }
 
     /// A process by its id.

@@ -38,7 +38,7 @@ pub(crate) fn reply(
         process_id: end.is_none().then(|| id.to_owned()),
         exit_code: end.map(|end| end.output.exit_code),
         returned: answered.reason,
-        wall_time_seconds: milliseconds(answered.waited),
+        wall_time_seconds: seconds(answered.waited),
         original_bytes: match wanted.raw {
             true => answered.printed.range.end - answered.printed.range.start,
             false => answered.printed.text.total_bytes(),
@@ -55,7 +55,7 @@ pub(crate) fn reply(
 }
 
 /// Nobody needs to know it better than to a tenth of a millisecond.
-fn milliseconds(time: std::time::Duration) -> f64 {
+fn seconds(time: std::time::Duration) -> f64 {
     (time.as_secs_f64() * 10_000.0).round() / 10_000.0
 }
 

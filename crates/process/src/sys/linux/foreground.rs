@@ -59,7 +59,7 @@ fn has_run(thread: i32) -> Option<u64> {
     text.split_whitespace().next()?.parse().ok()
 }
 
-/// The processes of a group, or all of them, that descend from `root`.
+/// The processes of a group, or all of them, that descend from `root`; none if there are too many.
 fn members(root: i32, group: Option<Pid>) -> Vec<i32> {
     let group = group.map(|group| group.as_raw_nonzero().get());
     let mut found = Vec::new();
@@ -74,8 +74,9 @@ fn members(root: i32, group: Option<Pid>) -> Vec<i32> {
         if group.is_none_or(|group| group_of(process) == Some(group)) && !found.contains(&process) {
             found.push(process);
         }
-        if beneath.len() < MOST_PROCESSES {
-            beneath.extend(children(process));
+        beneath.extend(children(process));
+        if beneath.len() > MOST_PROCESSES {
+            return Vec::new();
         }
     }
     found.retain(|&process| !is_dead(process));

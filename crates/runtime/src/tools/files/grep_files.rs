@@ -1,9 +1,7 @@
 //! `grep_files`: the lines that match a pattern, in the files that git does not ignore.
 
-use super::{
-    MOST_SAID, arguments, failed, is_listed, look_at, off_the_loop, refuse_secrets, resolve, shown,
-};
-use crate::tools::{ToolHandler, ToolInvocation, ToolSpec, parse, schema};
+use super::{MOST_SAID, failed, is_listed, look_at, off_the_loop, refuse_secrets, resolve, shown};
+use crate::tools::{ToolFuture, ToolHandler, ToolInvocation, ToolSpec};
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::sinks::Lossy;
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder};
@@ -12,7 +10,6 @@ use ignore::overrides::OverrideBuilder;
 use sandgate_protocol::{CodexErr, GrepFilesToolCallParams, ToolOutput};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
-use std::pin::Pin;
 
 /// `grep_files`.
 pub(crate) struct GrepFilesHandler;
@@ -23,13 +20,11 @@ const MOST_LINES: u64 = 2000;
 
 impl ToolHandler for GrepFilesHandler {
     fn spec(&self) -> ToolSpec {
-        ToolSpec {
-            name: "grep_files".to_owned(),
-            description: "Searches files for a regular expression and gives the matching lines as \
-                          path:line: text, without what git ignores."
-                .to_owned(),
-            parameters: schema::<GrepFilesToolCallParams>(),
-        }
+        ToolSpec::of::<GrepFilesToolCallParams>(
+            "grep_files",
+            "Searches files for a regular expression and gives the matching lines as \
+             path:line: text, without what git ignores.",
+        )
     }
 
     fn is_mutating(&self, _: &ToolInvocation<'_>) -> bool {
@@ -40,13 +35,9 @@ impl ToolHandler for GrepFilesHandler {
         true
     }
 
-    fn handle<'a>(
-        &'a self,
-        invocation: ToolInvocation<'a>,
-    ) -> Pin<Box<dyn Future<Output = Result<ToolOutput, CodexErr>> + Send + 'a>> {
+    fn handle<'a>(&'a self, invocation: ToolInvocation<'a>) -> ToolFuture<'a> {
         Box::pin(async move {
-            let params: GrepFilesToolCallParams =
-                parse(invocation.tool_name, arguments(&invocation)?)?;
+            let params: GrepFilesToolCallParams = invocation.arguments()?;
             let path = resolve(params.path.as_deref().unwrap_or("."), &invocation)?;
             let home = invocation.services.config.home();
             look_at(&path, &params.pattern, &invocation)?;

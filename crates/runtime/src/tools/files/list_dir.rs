@@ -1,12 +1,11 @@
 //! `list_dir`: what is in a directory, down to a depth, without what git ignores.
 
-use super::{MOST_SAID, arguments, failed, is_listed, look_at, off_the_loop, resolve, shown};
-use crate::tools::{ToolHandler, ToolInvocation, ToolSpec, parse, schema};
+use super::{MOST_SAID, failed, is_listed, look_at, off_the_loop, resolve, shown};
+use crate::tools::{ToolFuture, ToolHandler, ToolInvocation, ToolSpec};
 use ignore::WalkBuilder;
 use sandgate_protocol::{CodexErr, ListDirToolCallParams, ToolOutput};
 use std::fmt::Write as _;
 use std::path::Path;
-use std::pin::Pin;
 
 /// `list_dir`.
 pub(crate) struct ListDirHandler;
@@ -20,13 +19,11 @@ const DEFAULT_ENTRIES: u64 = 200;
 
 impl ToolHandler for ListDirHandler {
     fn spec(&self) -> ToolSpec {
-        ToolSpec {
-            name: "list_dir".to_owned(),
-            description: "Lists what is in a directory and below it, without what git ignores. A \
-                          directory ends in /, a link in @."
-                .to_owned(),
-            parameters: schema::<ListDirToolCallParams>(),
-        }
+        ToolSpec::of::<ListDirToolCallParams>(
+            "list_dir",
+            "Lists what is in a directory and below it, without what git ignores. A \
+             directory ends in /, a link in @.",
+        )
     }
 
     fn is_mutating(&self, _: &ToolInvocation<'_>) -> bool {
@@ -37,13 +34,9 @@ impl ToolHandler for ListDirHandler {
         true
     }
 
-    fn handle<'a>(
-        &'a self,
-        invocation: ToolInvocation<'a>,
-    ) -> Pin<Box<dyn Future<Output = Result<ToolOutput, CodexErr>> + Send + 'a>> {
+    fn handle<'a>(&'a self, invocation: ToolInvocation<'a>) -> ToolFuture<'a> {
         Box::pin(async move {
-            let params: ListDirToolCallParams =
-                parse(invocation.tool_name, arguments(&invocation)?)?;
+            let params: ListDirToolCallParams = invocation.arguments()?;
             let path = resolve(params.path.as_deref().unwrap_or("."), &invocation)?;
             look_at(&path, "", &invocation)?;
             let depth = params.depth.unwrap_or(DEFAULT_DEPTH).clamp(1, DEEPEST);

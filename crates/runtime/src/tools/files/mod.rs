@@ -16,7 +16,7 @@ use super::ToolInvocation;
 use crate::audit::{CallAsked, DecidedBy, Decision, DecisionKind, Record};
 use sandgate_policy::danger;
 use sandgate_policy::{Surroundings, script};
-use sandgate_protocol::{CodexErr, SandboxPermissions, ToolPayload};
+use sandgate_protocol::{CodexErr, SandboxPermissions};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -86,13 +86,6 @@ fn refuse_secrets(path: &Path, home: Option<PathBuf>) -> Result<(), CodexErr> {
 
 fn failed(reason: String) -> CodexErr {
     CodexErr::ToolExecutionFailed(reason)
-}
-
-fn arguments<'a>(invocation: &ToolInvocation<'a>) -> Result<&'a str, CodexErr> {
-    match invocation.payload {
-        ToolPayload::Function { arguments } => Ok(arguments),
-        _ => Err(super::wrong_kind(invocation.tool_name)),
-    }
 }
 
 /// Whether something is looked at: not what git keeps for itself, nor what keeps a name free.

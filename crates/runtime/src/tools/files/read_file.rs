@@ -1,13 +1,12 @@
 //! `read_file`: some lines of one file, each with its number.
 
-use super::{MOST_SAID, arguments, failed, look_at, off_the_loop, resolve, shown};
-use crate::tools::{ToolHandler, ToolInvocation, ToolSpec, parse, schema};
+use super::{MOST_SAID, failed, look_at, off_the_loop, resolve, shown};
+use crate::tools::{ToolFuture, ToolHandler, ToolInvocation, ToolSpec};
 use sandgate_protocol::{CodexErr, ReadFileToolCallParams, ToolOutput};
 use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::Path;
-use std::pin::Pin;
 
 /// `read_file`.
 pub(crate) struct ReadFileHandler;
@@ -20,11 +19,10 @@ const LONGEST: u64 = 1 << 20;
 
 impl ToolHandler for ReadFileHandler {
     fn spec(&self) -> ToolSpec {
-        ToolSpec {
-            name: "read_file".to_owned(),
-            description: "Reads lines of a file, each with its number.".to_owned(),
-            parameters: schema::<ReadFileToolCallParams>(),
-        }
+        ToolSpec::of::<ReadFileToolCallParams>(
+            "read_file",
+            "Reads lines of a file, each with its number.",
+        )
     }
 
     fn is_mutating(&self, _: &ToolInvocation<'_>) -> bool {
@@ -35,13 +33,9 @@ impl ToolHandler for ReadFileHandler {
         true
     }
 
-    fn handle<'a>(
-        &'a self,
-        invocation: ToolInvocation<'a>,
-    ) -> Pin<Box<dyn Future<Output = Result<ToolOutput, CodexErr>> + Send + 'a>> {
+    fn handle<'a>(&'a self, invocation: ToolInvocation<'a>) -> ToolFuture<'a> {
         Box::pin(async move {
-            let params: ReadFileToolCallParams =
-                parse(invocation.tool_name, arguments(&invocation)?)?;
+            let params: ReadFileToolCallParams = invocation.arguments()?;
             let path = resolve(&params.path, &invocation)?;
             look_at(&path, "", &invocation)?;
             let (offset, limit) = (params.offset.unwrap_or(1), params.limit);

@@ -10,7 +10,7 @@ use crate::orchestrator::{
 };
 use crate::report::Report;
 use crate::request::{CommandInput, CommandLine};
-use crate::tools::command::{AskedCommand, CommandTool, ShellRequest};
+use crate::tools::command::{AskedCommand, CommandTool, ShellRequest, may_write};
 use crate::tools::registry::{ToolHandler, ToolInvocation, ToolSpec};
 use crate::tools::{parse, schema, wrong_kind};
 use crate::unified_exec::{LiveEntry, LiveObserver, ReservedId, Wanted, Whereabouts};
@@ -246,6 +246,9 @@ impl ToolRuntime<LiveRequest> for LiveTool<'_> {
     ) -> Result<Started, CodexErr> {
         let services = ctx.services;
         let mut params = request.command.params.clone();
+        if may_write(&request.command, attempt, &ctx.services.config.sandbox_policy) {
+            ctx.turn.changes.before_command().await;
+        }
         if request.command.is_known_safe() {
             keep_to_reading(&mut params.env);
         }

@@ -18,7 +18,7 @@ pub(crate) struct ReadOutputHandler;
 const LINES: u64 = 200;
 const BYTES: u64 = 8192;
 
-/// How much is read at once, and in all.
+/// How much is read at once.
 const CHUNK_BYTES: u64 = 256 * 1024;
 
 /// The longest part of a line that is looked at and returned.
@@ -197,11 +197,12 @@ fn each_line(source: &Source, mut each: impl FnMut(u64, &[u8]) -> bool) -> io::R
     let mut number = 1;
     let mut rest: Vec<u8> = Vec::new();
     while at < source.kept.end {
-        let (_, chunk) = (source.read)(at..(at + CHUNK_BYTES).min(source.kept.end))?;
+        // A process that prints meanwhile may have made the log forget what comes next.
+        let (start, chunk) = (source.read)(at..(at + CHUNK_BYTES).min(source.kept.end))?;
+        at = start + chunk.len() as u64;
         if chunk.is_empty() {
             break;
         }
-        at += chunk.len() as u64;
         for piece in chunk.split_inclusive(|&byte| byte == b'\n') {
             let room = MAX_LINE_BYTES.saturating_sub(rest.len());
             rest.extend_from_slice(&piece[..piece.len().min(room)]);
