@@ -19,6 +19,7 @@ use sandgate_protocol::{Denials, ExecToolCallOutput, OutputStream, ReturnReason}
 use sandgate_sandbox::ExecEnv;
 use std::io;
 use std::ops::Range;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, watch};
@@ -288,6 +289,28 @@ impl UnifiedExecProcess {
         self.handle.resize(size)?;
         self.shared.transcript().resize(size);
         Ok(())
+    }
+
+    /// Whether it is a shell that shows its prompt and reads it: then the number of that prompt. The shell
+    /// says so by its marks, which programs could print too, and the kernel must say the same: the shell
+    /// itself reads the terminal, and nothing that was typed before is left for it.
+    pub fn at_prompt(&self) -> Option<u64> {
+        let number = {
+            let transcript = self.shared.transcript();
+            transcript.at_prompt().then(|| transcript.prompts())
+        };
+        let reads = self.sight.is_read_by_its_root() && !self.sight.has_unread_input();
+        number.filter(|_| reads)
+    }
+
+    /// How many prompts it has shown, if it is a shell that tells.
+    pub fn prompts(&self) -> u64 {
+        self.shared.transcript().prompts()
+    }
+
+    /// Where it is, if the system tells.
+    pub fn current_dir(&self) -> Option<PathBuf> {
+        self.sight.current_dir()
     }
 
     /// What arrow keys send to it.

@@ -10,6 +10,13 @@ use std::time::{Duration, Instant};
 /// For so long a process must be seen to wait.
 const CONFIRMED: Duration = Duration::from_micros(500);
 
+/// Who waits with a time limit may be at work in between, with a glance at its input now and then. The
+/// shorter the limit, the longer it must be seen to be idle; from a second on nobody works like that.
+const LONG_LIMIT: Duration = Duration::from_secs(1);
+const SHORT_LIMIT: Duration = Duration::from_millis(100);
+const IDLE: Duration = Duration::from_millis(20);
+const IDLE_AT_SHORT_LIMIT: Duration = Duration::from_millis(150);
+
 /// The time to the first look after something happened. As long as looks tell nothing, the next one comes
 /// after a quarter of the time that has passed since then: so an answer is late by a quarter at the most,
 /// up to a limit.
@@ -143,7 +150,7 @@ impl Watcher {
             self.candidate = None;
             return self.again(now);
         }
-        let waits = Waits { for_a_while: waiter.for_a_while, hidden: process.hides_input() };
+        let waits = Waits { for_a_while: waiter.limit.is_some(), hidden: process.hides_input() };
         if prompted {
             return Verdict::Waits(waits);
         }
@@ -154,15 +161,17 @@ impl Watcher {
             };
         }
         match self.candidate {
-            Some((seen, since, before)) if is_same(seen, waiter) && before == printed => {
-                match CONFIRMED.saturating_sub(now.duration_since(since)) {
+            Some((seen, since, before))
+                if before == printed && is_idle(seen, waiter, now.duration_since(since)) =>
+            {
+                match confirmed(waiter).saturating_sub(now.duration_since(since)) {
                     Duration::ZERO => Verdict::Waits(waits),
                     left => Verdict::LookAgain(left),
                 }
             }
             _ => {
                 self.candidate = Some((waiter, now, printed));
-                Verdict::LookAgain(CONFIRMED)
+                Verdict::LookAgain(confirmed(waiter))
             }
         }
     }
@@ -190,8 +199,23 @@ impl Watcher {
     }
 }
 
-/// Whether a thread has waited all the time between two looks. One that wakes by itself now and then may
-/// have run in between.
-fn is_same(seen: Waiter, now: Waiter) -> bool {
-    seen.thread == now.thread && (now.for_a_while || seen.has_run == now.has_run)
+/// For how long a thread must be seen to wait.
+fn confirmed(waiter: Waiter) -> Duration {
+    match waiter.limit {
+        Some(limit) if limit < SHORT_LIMIT => IDLE_AT_SHORT_LIMIT,
+        Some(limit) if limit < LONG_LIMIT => IDLE,
+        Some(_) | None => CONFIRMED,
+    }
+}
+
+/// Whether a thread has waited all the time between two looks. One that wakes by itself now and then runs
+/// a little in between: a tenth of the time at the most.
+fn is_idle(seen: Waiter, now: Waiter, time: Duration) -> bool {
+    const WAKING: Duration = Duration::from_micros(200);
+    let allowed = match now.limit {
+        Some(limit) if limit < LONG_LIMIT => time / 10 + WAKING,
+        Some(_) | None => Duration::ZERO,
+    };
+    let ran = seen.has_run.zip(now.has_run).map(|(then, now)| now.saturating_sub(then));
+    seen.thread == now.thread && Duration::from_nanos(ran.unwrap_or_default()) <= allowed
 }

@@ -17,6 +17,16 @@ impl Sight {
     }
 
     #[expect(clippy::unused_self, reason = "other systems look through something")]
+    pub(crate) fn is_read_by_its_root(&self) -> bool {
+        false
+    }
+
+    #[expect(clippy::unused_self, reason = "other systems look through something")]
+    pub(crate) fn current_dir(&self) -> Option<std::path::PathBuf> {
+        None
+    }
+
+    #[expect(clippy::unused_self, reason = "other systems look through something")]
     pub(crate) fn signal_foreground(&self, _signal: i32) -> bool {
         false
     }

@@ -8,6 +8,7 @@ use crate::live::{Seen, Waiter};
 use rustix::process::Pid;
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
+use std::time::Duration;
 
 /// What a process reads its input from, as every process sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -138,7 +139,7 @@ fn what(process: i32, thread: i32, inlet: Inlet) -> Doing {
     Doing::Waits(Waiter {
         thread,
         has_run: has_run(thread),
-        for_a_while: waits.for_a_while,
+        limit: waits.limit,
         relays: others.into_iter().any(|&fd| brings_output(process, fd)),
     })
 }
@@ -152,7 +153,8 @@ struct Call {
 /// What a call waits for.
 struct Waits {
     on: Vec<i32>,
-    for_a_while: bool,
+    /// For how long.
+    limit: Option<Duration>,
 }
 
 impl Call {
@@ -172,32 +174,58 @@ impl Call {
     fn waits_for(&self, process: i32) -> Option<Waits> {
         let [first, second, third, fourth, fifth, _] = self.arguments;
         let count = usize::try_from(first).ok()?.min(MOST_DESCRIPTORS);
-        let limited = |milliseconds: u64| milliseconds as i32 >= 0;
+        let milliseconds = |limit: u64| u64::try_from(limit as i32).ok().map(Duration::from_millis);
         match self.number {
             libc::SYS_read | libc::SYS_readv => {
-                Some(Waits { on: vec![first as i32], for_a_while: false })
+                Some(Waits { on: vec![first as i32], limit: None })
             }
             number if is_select(number) => {
-                Some(Waits { on: selected(process, second, count)?, for_a_while: fifth != 0 })
+                let limit = match number == libc::SYS_pselect6 {
+                    true => time_in(process, fifth, Unit::Nanoseconds)?,
+                    false => time_in(process, fifth, Unit::Microseconds)?,
+                };
+                Some(Waits { on: selected(process, second, count)?, limit })
             }
             number if is_poll(number) => {
                 let count = usize::try_from(second).ok()?.min(MOST_DESCRIPTORS);
-                let for_a_while = match number == libc::SYS_ppoll {
-                    true => third != 0,
-                    false => limited(third),
+                let limit = match number == libc::SYS_ppoll {
+                    true => time_in(process, third, Unit::Nanoseconds)?,
+                    false => milliseconds(third),
                 };
-                Some(Waits { on: polled(process, first, count)?, for_a_while })
+                Some(Waits { on: polled(process, first, count)?, limit })
             }
             number if is_epoll(number) => {
-                let for_a_while = match number == libc::SYS_epoll_pwait2 {
-                    true => fourth != 0,
-                    false => limited(fourth),
+                let limit = match number == libc::SYS_epoll_pwait2 {
+                    true => time_in(process, fourth, Unit::Nanoseconds)?,
+                    false => milliseconds(fourth),
                 };
-                Some(Waits { on: watched(process, first as i32)?, for_a_while })
+                Some(Waits { on: watched(process, first as i32)?, limit })
             }
             _ => None,
         }
     }
+}
+
+/// What the second number of a time counts.
+enum Unit {
+    Microseconds,
+    Nanoseconds,
+}
+
+/// A time in the memory of another process, or that there is none; nothing where it cannot be read.
+#[expect(clippy::option_option, reason = "a time that is not there is not one that cannot be read")]
+fn time_in(process: i32, address: u64, unit: Unit) -> Option<Option<Duration>> {
+    if address == 0 {
+        return Some(None);
+    }
+    let bytes = read_memory(process, address, 16)?;
+    let number = |bytes: &[u8]| u64::from_ne_bytes(bytes.try_into().unwrap_or_default());
+    let (seconds, parts) = (number(&bytes[..8]), number(&bytes[8..]));
+    let parts = match unit {
+        Unit::Microseconds => Duration::from_micros(parts),
+        Unit::Nanoseconds => Duration::from_nanos(parts),
+    };
+    Some(Some(Duration::from_secs(seconds).saturating_add(parts)))
 }
 
 fn is_select(number: i64) -> bool {

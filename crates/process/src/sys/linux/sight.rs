@@ -8,6 +8,7 @@ use rustix::fd::OwnedFd;
 use rustix::process::{Signal, kill_process_group};
 use rustix::pty::OpenptFlags;
 use rustix::termios::{LocalModes, tcgetattr, tcgetpgrp};
+use std::path::PathBuf;
 use std::sync::{Arc, Weak};
 use tokio::io::unix::AsyncFd;
 
@@ -63,6 +64,16 @@ impl Sight {
             }
             Through::Nothing => Seen::Working,
         }
+    }
+
+    /// Whether the process itself, and nobody that it started, reads the terminal.
+    pub(crate) fn is_read_by_its_root(&self) -> bool {
+        matches!(self.look(), Seen::Waiting(waiter) if waiter.thread == self.root)
+    }
+
+    /// Where the process is.
+    pub(crate) fn current_dir(&self) -> Option<PathBuf> {
+        std::fs::read_link(format!("/proc/{}/cwd", self.root)).ok()
     }
 
     /// Sends a signal to what runs in the foreground of the terminal. Whether there is something.

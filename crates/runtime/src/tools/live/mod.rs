@@ -3,6 +3,7 @@
 mod exec_command;
 mod processes;
 mod read_output;
+mod typed;
 mod write_stdin;
 
 pub(super) use exec_command::ExecCommandHandler;
