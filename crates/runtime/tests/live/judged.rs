@@ -2,6 +2,7 @@
 
 use crate::scene::{Scene, caged, text};
 use sandgate_protocol::{AskForApproval, ReviewDecision, SandboxPolicy};
+use sandgate_runtime::SessionConfig;
 use serde_json::{Value, json};
 
 /// What a person is told about input that may be anything.
@@ -13,6 +14,12 @@ const DENIED: ReviewDecision = ReviewDecision::Denied { feedback: None };
 /// A session with a process outside the sandbox, which a person has approved.
 async fn outside(approval: AskForApproval, command: &[&str]) -> Scene {
     let scene = Scene::with(approval, caged(), |_| {});
+    approve(&scene, command).await;
+    scene
+}
+
+/// Starts a process outside the sandbox, with a person's approval.
+async fn approve(scene: &Scene, command: &[&str]) {
     let arguments = json!({
         "command": command,
         "process_id": "out",
@@ -22,7 +29,6 @@ async fn outside(approval: AskForApproval, command: &[&str]) -> Scene {
     });
     let (asked, result) = scene.answered("exec_command", arguments, ReviewDecision::Approved).await;
     assert_eq!(asked.len(), 1, "{}", text(&result));
-    scene
 }
 
 fn typed(input: &str) -> Value {
@@ -148,38 +154,57 @@ async fn everything_that_would_be_typed_is_shown() {
     assert_eq!(ask(pressed("", &["ctrl-c"])).await, [format!("\\u{{3}} [{UNCLEAR}]")]);
 }
 
-/// spec SESSION.24: Rules that forbid a command, or want it asked about, hold for typed lines too.
-#[tokio::test]
-async fn rules_hold_for_typed_lines() {
+/// A home with these rules.
+fn rules(text: &str) -> tempfile::TempDir {
     let home = tempfile::tempdir().unwrap();
     std::fs::create_dir(home.path().join("rules")).unwrap();
-    let rules = "[[rule]]\nprefix = [\"curl\"]\ndecision = \"forbid\"\n\n\
-                 [[rule]]\nprefix = [\"date\"]\ndecision = \"allow\"\nsandbox = \"bypass\"\n\n\
-                 [[rule]]\nprefix = [\"bash\"]\ndecision = \"allow\"\nsandbox = \"bypass\"\n";
-    std::fs::write(home.path().join("rules/default.toml"), rules).unwrap();
-    for approval in [AskForApproval::OnRequest, AskForApproval::Never] {
-        let scene =
-            Scene::with(approval, caged(), |config| config.config_home = Some(home.path().into()));
-        let start = json!({"command": ["bash", "-i"], "process_id": "out", "yield_time_ms": 30000});
-        let started = scene.reply("exec_command", start).await;
-        assert_eq!(started.returned(), "waiting_for_input");
-        let (asked, result) = scene.answered("write_stdin", typed("date +%%\n"), DENIED).await;
-        assert_eq!(asked, Vec::<String>::new());
-        assert!(text(&result).contains("%\\n"), "{approval:?}: {}", text(&result));
-        let (asked, result) = scene.answered("write_stdin", typed("curl x\n"), DENIED).await;
+    std::fs::write(home.path().join("rules/default.toml"), text).unwrap();
+    home
+}
+
+/// spec SESSION.24: Rules hold for typed lines as for commands; one that lets a command leave the sandbox
+/// does so for whole lines at a fresh prompt only.
+#[tokio::test]
+async fn rules_hold_for_typed_lines() {
+    let home = rules(
+        "[[rule]]\nprefix = [\"curl\"]\ndecision = \"forbid\"\n\n\
+         [[rule]]\nprefix = [\"date\"]\ndecision = \"allow\"\nsandbox = \"bypass\"\n",
+    );
+    let configured = |config: &mut SessionConfig| config.config_home = Some(home.path().into());
+    let scene = Scene::with(AskForApproval::OnRequest, caged(), configured);
+    approve(&scene, &["bash", "-i"]).await;
+    let (asked, result) = scene.answered("write_stdin", typed("date +%%\n"), DENIED).await;
+    assert_eq!(asked, Vec::<String>::new());
+    assert!(text(&result).contains("\"%\\n\""), "{}", text(&result));
+    for input in ["curl x\n", "true; curl x\n", "curl x"] {
+        let (asked, result) = scene.answered("write_stdin", typed(input), DENIED).await;
         assert_eq!(asked, Vec::<String>::new());
         assert!(text(&result).contains("A rule forbids this command"), "{}", text(&result));
-        // What only begins like an allowed line may become anything.
-        let (asked, result) = scene.answered("write_stdin", typed("date"), DENIED).await;
-        match approval {
-            AskForApproval::Never => assert!(
-                text(&result).contains("under the approval policy never nobody can be asked"),
-                "{}",
-                text(&result)
-            ),
-            _ => assert_eq!(asked.len(), 1, "{}", text(&result)),
-        }
     }
+    // What only begins like an allowed line may become anything.
+    for input in ["date", "date\nrm x\n", "date\u{15}rm x\n"] {
+        let (asked, result) = scene.answered("write_stdin", typed(input), DENIED).await;
+        assert_eq!(asked.len(), 1, "{input:?}: {}", text(&result));
+    }
+}
+
+/// spec SESSION.27: Where nobody can be asked, nothing is typed to a process outside the sandbox.
+#[tokio::test]
+async fn where_nobody_can_be_asked_nothing_is_typed() {
+    let home = rules("[[rule]]\nprefix = [\"cat\"]\ndecision = \"allow\"\nsandbox = \"bypass\"\n");
+    let configured = |config: &mut SessionConfig| config.config_home = Some(home.path().into());
+    let scene = Scene::with(AskForApproval::Never, caged(), configured);
+    scene.start("out", &["cat"]).await;
+    let (asked, result) = scene.answered("write_stdin", typed("hello\n"), DENIED).await;
+    assert_eq!(asked, Vec::<String>::new());
+    assert_eq!(
+        text(&result),
+        "The process runs outside the sandbox, and under the approval policy never nobody can be asked \
+         about what is typed to it. End it with kill_process, and do the work with commands that run in \
+         the sandbox."
+    );
+    let printed = scene.text("read_output", json!({"id": "out"})).await;
+    assert_eq!(printed, "[nothing there]\n");
 }
 
 /// spec SESSION.25: With full access and nobody to ask, what is typed is typed; with full access under

@@ -50,8 +50,30 @@ pub(super) fn look(root: i32, group: Option<Pid>, inlet: Inlet) -> Seen {
     match (waiter, hidden) {
         (Some(waiter), _) => Seen::Waiting(waiter),
         (None, true) => Seen::Hidden,
-        (None, false) => Seen::Working,
+        (None, false) => match group.and_then(|_| reader_elsewhere(root, inlet)) {
+            Some(waiter) => Seen::Waiting(waiter),
+            None => Seen::Working,
+        },
     }
+}
+
+/// Somebody who waits for input of the terminal from another session, to whom the foreground has handed it,
+/// as a client of `tmux` does. Nobody else can: the kernel stops who reads in the background.
+fn reader_elsewhere(root: i32, inlet: Inlet) -> Option<Waiter> {
+    let session = stat(root, SESSION)?;
+    let guard = stat(root, PARENT)?.parse().ok()?;
+    let others = members(guard, None).into_iter();
+    let others = others.filter(|&process| {
+        process != guard && stat(process, SESSION).is_some_and(|other| other != session)
+    });
+    let threads = others.flat_map(|process| {
+        let threads = numbers_in(&format!("/proc/{process}/task")).unwrap_or_default();
+        threads.into_iter().map(move |thread| what(process, thread, inlet))
+    });
+    threads.into_iter().find_map(|doing| match doing {
+        Doing::Waits(waiter) => Some(waiter),
+        Doing::WaitsElsewhere | Doing::Works | Doing::Hidden => None,
+    })
 }
 
 /// How long a thread has run, in nanoseconds.
@@ -99,6 +121,12 @@ fn numbers_in(directory: &str) -> std::io::Result<Vec<i32>> {
     Ok(names.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect())
 }
 
+/// Fields of `/proc/PID/stat`.
+const STATE: usize = 0;
+const PARENT: usize = 1;
+const GROUP: usize = 2;
+const SESSION: usize = 3;
+
 /// A field of `/proc/PID/stat`, counted from the state, which comes after the name.
 fn stat(process: i32, field: usize) -> Option<String> {
     let text = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
@@ -106,11 +134,11 @@ fn stat(process: i32, field: usize) -> Option<String> {
 }
 
 fn group_of(process: i32) -> Option<i32> {
-    stat(process, 2)?.parse().ok()
+    stat(process, GROUP)?.parse().ok()
 }
 
 fn is_dead(process: i32) -> bool {
-    matches!(stat(process, 0).as_deref(), None | Some("Z" | "X"))
+    matches!(stat(process, STATE).as_deref(), None | Some("Z" | "X"))
 }
 
 /// What one thread is doing.
