@@ -370,6 +370,11 @@ impl UnifiedExecProcess {
         Answered { reason, printed, waited, hides_input }
     }
 
+    /// Waits until what was done to it has had its effect, and takes nothing of what it printed.
+    pub async fn settle(&self, moment: Moment, patience: Patience<'_>) {
+        let _ = self.wait(moment, patience).await;
+    }
+
     async fn wait(&self, moment: Moment, patience: Patience<'_>) -> Result<Waits, ReturnReason> {
         let Moment { mut watcher, prompts, began } = moment;
         let deadline = tokio::time::Instant::from_std(began + patience.limit);

@@ -2,7 +2,6 @@
 
 use crate::scene::{Scene, caged, text};
 use sandgate_protocol::{AskForApproval, ReviewDecision, SandboxPolicy};
-use sandgate_runtime::SessionConfig;
 use serde_json::{Value, json};
 
 /// What a person is told about input that may be anything.
@@ -154,24 +153,23 @@ async fn everything_that_would_be_typed_is_shown() {
     assert_eq!(ask(pressed("", &["ctrl-c"])).await, [format!("\\u{{3}} [{UNCLEAR}]")]);
 }
 
-/// A home with these rules.
-fn rules(text: &str) -> tempfile::TempDir {
-    let home = tempfile::tempdir().unwrap();
-    std::fs::create_dir(home.path().join("rules")).unwrap();
-    std::fs::write(home.path().join("rules/default.toml"), text).unwrap();
-    home
+/// A session under these rules.
+fn ruled(approval: AskForApproval, rules: &str) -> Scene {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), rules).unwrap();
+    let rules = sandgate_runtime::rules::load_file(file.path()).unwrap();
+    Scene::with(approval, caged(), |config| config.rules = rules)
 }
 
 /// spec SESSION.24: Rules hold for typed lines as for commands; one that lets a command leave the sandbox
 /// does so for whole lines at a fresh prompt only.
 #[tokio::test]
 async fn rules_hold_for_typed_lines() {
-    let home = rules(
+    let scene = ruled(
+        AskForApproval::OnRequest,
         "[[rule]]\nprefix = [\"curl\"]\ndecision = \"forbid\"\n\n\
          [[rule]]\nprefix = [\"date\"]\ndecision = \"allow\"\nsandbox = \"bypass\"\n",
     );
-    let configured = |config: &mut SessionConfig| config.config_home = Some(home.path().into());
-    let scene = Scene::with(AskForApproval::OnRequest, caged(), configured);
     approve(&scene, &["bash", "-i"]).await;
     let (asked, result) = scene.answered("write_stdin", typed("date +%%\n"), DENIED).await;
     assert_eq!(asked, Vec::<String>::new());
@@ -191,9 +189,8 @@ async fn rules_hold_for_typed_lines() {
 /// spec SESSION.27: Where nobody can be asked, nothing is typed to a process outside the sandbox.
 #[tokio::test]
 async fn where_nobody_can_be_asked_nothing_is_typed() {
-    let home = rules("[[rule]]\nprefix = [\"cat\"]\ndecision = \"allow\"\nsandbox = \"bypass\"\n");
-    let configured = |config: &mut SessionConfig| config.config_home = Some(home.path().into());
-    let scene = Scene::with(AskForApproval::Never, caged(), configured);
+    let rule = "[[rule]]\nprefix = [\"cat\"]\ndecision = \"allow\"\nsandbox = \"bypass\"\n";
+    let scene = ruled(AskForApproval::Never, rule);
     scene.start("out", &["cat"]).await;
     let (asked, result) = scene.answered("write_stdin", typed("hello\n"), DENIED).await;
     assert_eq!(asked, Vec::<String>::new());

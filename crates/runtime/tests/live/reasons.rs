@@ -1,7 +1,7 @@
 //! Why answers come, for each program of the table, in the cage and outside.
 
 use crate::cases::{Answer, CASES, Case, Group, Output, Reason, Step};
-use crate::scene::{PLACES, Place, Reply, Scene, is_here};
+use crate::scene::{PLACES, Reply, Scene, is_here};
 use serde_json::json;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};

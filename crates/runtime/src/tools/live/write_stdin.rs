@@ -21,6 +21,9 @@ pub(crate) struct WriteStdinHandler;
 /// The most that is typed at once.
 const MAX_INPUT_BYTES: usize = 1 << 20;
 
+/// How long a process is given to draw itself anew before it is typed to.
+const REDRAWN: Duration = Duration::from_millis(100);
+
 impl ToolHandler for WriteStdinHandler {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
@@ -123,10 +126,16 @@ impl Typing {
             let answered = process.answer(process.now(), self.patience(ctx)).await;
             return reply(&self.id, entry, &answered, self.wanted);
         }
-        let moment = if self.does_something() { process.moment() } else { process.now() };
+        let mut moment = if self.does_something() { process.moment() } else { process.now() };
         if let Some(size) = self.size {
             let resized = process.resize(size);
             resized.map_err(|error| CodexErr::ToolExecutionFailed(error.to_string()))?;
+            if !self.input.is_empty() {
+                // A shell shows its prompt again, which must not pass for the answer to what follows.
+                let patience = Patience { limit: REDRAWN, pattern: None, ..self.patience(ctx) };
+                process.settle(moment, patience).await;
+                moment = process.moment();
+            }
         }
         if !self.input.is_empty() {
             // Before it is: a call that is given up half-way must not leave a line that nobody knows of.
