@@ -6,6 +6,7 @@
 mod arguments;
 mod bare;
 mod concurrency;
+mod interactive;
 mod leaks;
 mod library;
 mod machine;
@@ -72,6 +73,11 @@ const MEASUREMENTS: &[Measurement] = &[
         run: sandbox::measure,
     },
     Measurement { name: "policy", about: "what judging a command costs", run: policy::measure },
+    Measurement {
+        name: "session",
+        about: "how long a live process takes to answer",
+        run: interactive::measure,
+    },
     Measurement {
         name: "patch",
         about: "what a large patch costs, from its text to the disk",
