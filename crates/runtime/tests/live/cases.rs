@@ -302,13 +302,13 @@ pub(crate) const CASES: &[Case] = &[
         command: &[
             "bash",
             "-c",
-            "for i in $(seq 1 4000); do \
+            "for i in $(seq 1 800); do \
              echo \"int f$i(int a) { int s = 0; for (int i = 0; i < a; i++) s += (a * i) % (i + $i); return s; }\"; \
              done > big.c; gcc -O2 -c big.c -o big.o && echo compiled",
         ],
-        first: works(1500),
+        first: works(1000),
         steps: &[step("", exits(Is("compiled\n")))],
-        note: "`gcc -O2` of 4,000 functions.",
+        note: "`gcc -O2` of 800 functions.",
         ..PLAIN
     },
     Case {
