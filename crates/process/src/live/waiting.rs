@@ -185,6 +185,9 @@ impl Watcher {
     }
 
     fn unseen(&mut self, process: &impl Look, now: Instant) -> Verdict {
+        if process.has_unread_input() {
+            return self.again(now);
+        }
         let patience = if process.hides_input() { UNMOVED } else { SILENCE };
         match (patience.saturating_sub(now.duration_since(self.active)), process.hides_input()) {
             (Duration::ZERO, true) => Verdict::Waits(Waits { for_a_while: false, hidden: true }),
@@ -218,4 +221,168 @@ fn is_idle(seen: Waiter, now: Waiter, time: Duration) -> bool {
     };
     let ran = seen.has_run.zip(now.has_run).map(|(then, now)| now.saturating_sub(then));
     seen.thread == now.thread && Duration::from_nanos(ran.unwrap_or_default()) <= allowed
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is seen, told by the test.
+    struct Told {
+        seen: Seen,
+        unread_input: bool,
+        unread_output: bool,
+        hides_input: bool,
+    }
+
+    impl Look for Told {
+        fn look(&self) -> Seen {
+            self.seen
+        }
+
+        fn has_unread_input(&self) -> bool {
+            self.unread_input
+        }
+
+        fn has_unread_output(&self) -> bool {
+            self.unread_output
+        }
+
+        fn hides_input(&self) -> bool {
+            self.hides_input
+        }
+    }
+
+    const WAITER: Waiter = Waiter { thread: 7, has_run: Some(1000), limit: None, relays: false };
+
+    fn told(seen: Seen) -> Told {
+        Told { seen, unread_input: false, unread_output: false, hides_input: false }
+    }
+
+    fn ran(nanoseconds: u64) -> Seen {
+        Seen::Waiting(Waiter { has_run: Some(1000 + nanoseconds), ..WAITER })
+    }
+
+    fn waits(verdict: Verdict) -> bool {
+        matches!(verdict, Verdict::Waits(_))
+    }
+
+    #[test]
+    fn who_is_seen_to_wait_twice_without_having_run_waits() {
+        let start = Instant::now();
+        let mut watcher = Watcher::new(start);
+        let seen = told(ran(0));
+        assert_eq!(watcher.look(&seen, 0, false, start), Verdict::LookAgain(CONFIRMED));
+        assert!(waits(watcher.look(&seen, 0, false, start + CONFIRMED)));
+    }
+
+    #[test]
+    fn who_ran_or_printed_in_between_is_looked_at_anew() {
+        let start = Instant::now();
+        for (seen, printed) in [(ran(1), 0), (ran(0), 1)] {
+            let mut watcher = Watcher::new(start);
+            watcher.look(&told(ran(0)), 0, false, start);
+            let verdict = watcher.look(&told(seen), printed, false, start + CONFIRMED);
+            assert_eq!(verdict, Verdict::LookAgain(CONFIRMED));
+        }
+    }
+
+    #[test]
+    fn who_has_something_to_read_does_not_wait_even_at_a_prompt() {
+        let start = Instant::now();
+        let later = start + SILENCE * 2;
+        for seen in [ran(0), Seen::Hidden] {
+            for hides_input in [false, true] {
+                let mut watcher = Watcher::new(start);
+                let seen = Told { unread_input: true, hides_input, ..told(seen) };
+                assert!(matches!(watcher.look(&seen, 0, true, later), Verdict::LookAgain(_)));
+            }
+        }
+        let mut watcher = Watcher::new(start);
+        let seen = Told { unread_output: true, ..told(ran(0)) };
+        assert!(matches!(watcher.look(&seen, 0, true, later), Verdict::LookAgain(_)));
+    }
+
+    #[test]
+    fn who_has_not_run_since_it_was_typed_to_is_given_time() {
+        let start = Instant::now();
+        let seen = told(ran(0));
+        let mut watcher = Watcher::before_typing(&seen, start);
+        let soon = start + UNMOVED / 2;
+        assert!(matches!(watcher.look(&seen, 0, false, soon), Verdict::LookAgain(_)));
+        assert!(!waits(watcher.look(&seen, 0, false, soon + CONFIRMED)));
+        // It will not run because of it any more: half a line, or a key that means nothing to it.
+        watcher.look(&seen, 0, false, start + UNMOVED);
+        assert!(waits(watcher.look(&seen, 0, false, start + UNMOVED + CONFIRMED)));
+    }
+
+    #[test]
+    fn a_prompt_that_was_shown_since_needs_no_second_look() {
+        let start = Instant::now();
+        let mut watcher = Watcher::before_typing(&told(ran(0)), start);
+        assert!(waits(watcher.look(&told(ran(9)), 5, true, start)));
+    }
+
+    #[test]
+    fn work_that_glances_at_its_input_is_work() {
+        let start = Instant::now();
+        let glancing = |run: Duration| {
+            let nanoseconds = u64::try_from(run.as_nanos()).unwrap();
+            let limit = Some(Duration::from_millis(10));
+            told(Seen::Waiting(Waiter { limit, has_run: Some(nanoseconds), ..WAITER }))
+        };
+        let mut watcher = Watcher::new(start);
+        let mut now = start;
+        for round in 0..100 {
+            // Half of the time it computes.
+            let seen = glancing(Duration::from_millis(10) * round);
+            assert!(!waits(watcher.look(&seen, 0, false, now)), "round {round}");
+            now += Duration::from_millis(20);
+        }
+        let idle = glancing(Duration::from_millis(990));
+        watcher.look(&idle, 0, false, now);
+        assert!(waits(watcher.look(&idle, 0, false, now + IDLE_AT_SHORT_LIMIT)));
+    }
+
+    #[test]
+    fn a_long_time_limit_is_no_reason_to_doubt() {
+        let start = Instant::now();
+        let limit = Some(Duration::from_secs(4));
+        let seen = told(Seen::Waiting(Waiter { limit, ..WAITER }));
+        let mut watcher = Watcher::new(start);
+        watcher.look(&seen, 0, false, start);
+        assert!(waits(watcher.look(&seen, 0, false, start + CONFIRMED)));
+    }
+
+    #[test]
+    fn a_relay_must_be_silent() {
+        let start = Instant::now();
+        let seen = told(Seen::Waiting(Waiter { relays: true, ..WAITER }));
+        let mut watcher = Watcher::new(start);
+        let half = RELAY_SILENCE / 2;
+        assert_eq!(watcher.look(&seen, 0, false, start + half), Verdict::LookAgain(half));
+        watcher.printed(start + half);
+        assert!(!waits(watcher.look(&seen, 1, false, start + RELAY_SILENCE)));
+        assert!(waits(watcher.look(&seen, 1, false, start + half + RELAY_SILENCE)));
+    }
+
+    #[test]
+    fn who_cannot_be_seen_is_quiet_or_asks_for_a_password() {
+        let start = Instant::now();
+        let mut watcher = Watcher::new(start);
+        assert_eq!(watcher.look(&told(Seen::Hidden), 0, false, start + SILENCE), Verdict::Quiet);
+        let asks = Told { hides_input: true, ..told(Seen::Hidden) };
+        assert!(waits(watcher.look(&asks, 0, false, start + UNMOVED)));
+    }
+
+    #[test]
+    fn the_longer_somebody_works_the_rarer_are_the_looks() {
+        let start = Instant::now();
+        let mut watcher = Watcher::new(start);
+        for (after, next) in [(0, 150), (4_000, 1_000), (60_000_000, 20_000)] {
+            let now = start + Duration::from_micros(after);
+            let verdict = watcher.look(&told(Seen::Working), 0, false, now);
+            assert_eq!(verdict, Verdict::LookAgain(Duration::from_micros(next)));
+        }
+    }
 }

@@ -75,3 +75,17 @@ fn output(reply: &UnifiedExecReply) -> ToolOutput {
         Err(error) => ToolOutput::text(error.to_string(), false),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_waits_within_its_limits() {
+        let ms = Duration::from_millis;
+        assert_eq!(yield_time(None), ms(10_000));
+        for (asked, waits) in [(0, 250), (249, 250), (2500, 2500), (u64::MAX, 30_000)] {
+            assert_eq!(yield_time(Some(asked)), ms(waits));
+        }
+    }
+}
