@@ -41,8 +41,7 @@ fn the_worked_interactive_example_is_answered_as_it_says() {
     let world = World::new();
     let start =
         r#"{"command": ["bash", "-i"], "process_id": "1001", "yield_time_ms": 2500, "tty": true}"#;
-    let export =
-        r#"{"process_id": "1001", "input": "export FOO=bar\n", "yield_time_ms": 1000}"#;
+    let export = r#"{"process_id": "1001", "input": "export FOO=bar\n", "yield_time_ms": 1000}"#;
     let echo = r#"{"process_id": "1001", "input": "echo $FOO\n", "yield_time_ms": 1000}"#;
     let calls = [("exec_command", start), ("write_stdin", export), ("write_stdin", echo)];
     let lines: Vec<Value> = calls

@@ -4,7 +4,7 @@ use super::Seen;
 use super::keys::CursorKeys;
 use super::log::Log;
 use super::transcript::{Printed, ScreenWanted, Transcript};
-use super::waiting::{Verdict, Waits, Watcher};
+use super::waiting::{Deed, Verdict, Waits, Watcher};
 use crate::broadcast::{Broadcast, OutputReceiver};
 use crate::drive::{Finished, OutputSink};
 use crate::error::SpawnError;
@@ -20,6 +20,7 @@ use sandgate_sandbox::ExecEnv;
 use std::io;
 use std::ops::Range;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, watch};
@@ -30,6 +31,8 @@ pub struct UnifiedExecProcess {
     handle: ProcessHandle,
     sight: Sight,
     shared: Arc<Shared>,
+    /// The thread that was last known to wait for input, or 0.
+    reader: AtomicI32,
     began: Instant,
 }
 
@@ -205,7 +208,7 @@ impl UnifiedExecProcess {
         {
             let _ = shared.keyboard.set(keyboard);
         }
-        Ok(Self { handle, sight, shared, began: Instant::now() })
+        Ok(Self { handle, sight, shared, reader: AtomicI32::new(0), began: Instant::now() })
     }
 
     /// The process id.
@@ -299,7 +302,7 @@ impl UnifiedExecProcess {
             let transcript = self.shared.transcript();
             transcript.at_prompt().then(|| transcript.prompts())
         };
-        let reads = self.sight.is_read_by_its_root() && !self.sight.has_unread_input();
+        let reads = self.sight.look_at_root().is_some() && !self.sight.has_unread_input();
         number.filter(|_| reads)
     }
 
@@ -340,16 +343,25 @@ impl UnifiedExecProcess {
     }
 
     /// Remembers how things are, before something is done to it.
-    pub fn moment(&self) -> Moment {
+    pub fn moment(&self, deed: Deed) -> Moment {
         let began = Instant::now();
-        let prompts = self.shared.transcript().prompts();
-        Moment { watcher: Watcher::before_typing(&self.sight, began), prompts, began }
+        let (prompts, printed) = {
+            let transcript = self.shared.transcript();
+            (transcript.prompts(), transcript.printed())
+        };
+        let watcher = Watcher::before(deed, &self.sight, printed, self.reader(), began);
+        Moment { watcher, prompts, began }
+    }
+
+    /// The thread that was last known to wait for input.
+    fn reader(&self) -> Option<i32> {
+        Some(self.reader.load(Ordering::Relaxed)).filter(|&thread| thread != 0)
     }
 
     /// Remembers nothing: for a process that nothing is done to.
     pub fn now(&self) -> Moment {
         let began = Instant::now();
-        Moment { watcher: Watcher::new(began), prompts: 0, began }
+        Moment { watcher: Watcher::new(self.reader(), began), prompts: 0, began }
     }
 
     /// Types something, and waits until the process's terminal or pipe has taken it, for at most `limit`.
@@ -403,7 +415,10 @@ impl UnifiedExecProcess {
                         (transcript.printed(), is_new && transcript.at_prompt())
                     };
                     match watcher.look(&self.sight, printed, prompted, Instant::now()) {
-                        Verdict::Waits(waits) => return Ok(waits),
+                        Verdict::Waits(waits) => {
+                            self.reader.store(waits.thread.unwrap_or(0), Ordering::Relaxed);
+                            return Ok(waits);
+                        }
                         Verdict::Quiet => return Err(ReturnReason::Quiet),
                         Verdict::LookAgain(after) => next_look = after,
                     }

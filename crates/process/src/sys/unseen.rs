@@ -1,7 +1,7 @@
 //! Systems that do not show what another process waits for: silence is all there is to go by.
 
 use super::{Terminal, Writer};
-use crate::live::Seen;
+use crate::live::{Seen, Waiter};
 
 /// Sees nothing.
 pub(crate) struct Sight;
@@ -17,8 +17,8 @@ impl Sight {
     }
 
     #[expect(clippy::unused_self, reason = "other systems look through something")]
-    pub(crate) fn is_read_by_its_root(&self) -> bool {
-        false
+    pub(crate) fn look_at_root(&self) -> Option<Waiter> {
+        None
     }
 
     #[expect(clippy::unused_self, reason = "other systems look through something")]

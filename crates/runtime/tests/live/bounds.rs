@@ -28,7 +28,8 @@ async fn memory_of_each(processes: u64, mib: u64) -> u64 {
     scene.start("first", &["cat"]).await;
     let before = resident();
     for number in 0..processes {
-        let script = format!("yes 'some words on a line' | head -c {mib}M; echo; echo over; exec cat");
+        let script =
+            format!("yes 'some words on a line' | head -c {mib}M; echo; echo over; exec cat");
         let arguments = json!({
             "command": ["bash", "-c", script],
             "process_id": format!("p{number}"),

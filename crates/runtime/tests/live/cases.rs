@@ -182,7 +182,10 @@ pub(crate) const CASES: &[Case] = &[
         first: waits(Has("> ")),
         steps: &[
             step("6 * 7\n", waits(Has("42\n"))),
-            step("for (let i = 0, s = 0; i < 2e8; i++) s += i; 'do' + 'ne'\n", waits(Has("'done'"))),
+            step(
+                "for (let i = 0, s = 0; i < 2e8; i++) s += i; 'do' + 'ne'\n",
+                waits(Has("'done'")),
+            ),
             step(".exit\n", exits(Any)),
         ],
         note: "It has threads that wait for work; they do not count.",
@@ -235,10 +238,7 @@ pub(crate) const CASES: &[Case] = &[
         needs: &["bash"],
         command: &["bash", "-c", "read -p 'name? ' a; sleep 0.3; read -p \"$a? \" b; echo got $b"],
         first: waits(Is("name? ")),
-        steps: &[
-            step("me\n", waits(Is("me\nme? "))),
-            step("you\n", exits(Is("you\ngot you\n"))),
-        ],
+        steps: &[step("me\n", waits(Is("me\nme? "))), step("you\n", exits(Is("you\ngot you\n")))],
         note: "Between the questions it sleeps, and is not taken to wait.",
         ..PLAIN
     },
@@ -397,10 +397,7 @@ pub(crate) const CASES: &[Case] = &[
         group: Group::Relays,
         needs: &["script", "bash"],
         command: &["script", "-q", "-c", "bash --norc -i", "/dev/null"],
-        steps: &[
-            step("echo hi\n", waits(Has("hi\n"))),
-            step("exit\n", exits(Any)),
-        ],
+        steps: &[step("echo hi\n", waits(Has("hi\n"))), step("exit\n", exits(Any))],
         note: "A relay waits for input and for another terminal at once, so it must be silent for 150 ms \
                too. Work without a word behind it looks like waiting: say what to wait for with `wait_for`.",
         ..PLAIN
@@ -425,10 +422,7 @@ pub(crate) const CASES: &[Case] = &[
         command: &["tmux", "-S", "sock", "-f", "/dev/null", "new-session", "bash --norc -i"],
         screen: true,
         first: waits(Any),
-        steps: &[
-            step("echo h''i\n", waits(ScreenHas("\nhi\n"))),
-            step("exit\n", exits(Any)),
-        ],
+        steps: &[step("echo h''i\n", waits(ScreenHas("\nhi\n"))), step("exit\n", exits(Any))],
         note: "With `screen: true`. A relay too.",
         ..PLAIN
     },
@@ -470,7 +464,11 @@ pub(crate) const CASES: &[Case] = &[
         command: &["top"],
         screen: true,
         first: waits(ScreenHas("PID")),
-        steps: &[step("h", waits(ScreenHas("Help"))), step("q", waits(ScreenHas("PID"))), step("q", exits(Any))],
+        steps: &[
+            step("h", waits(ScreenHas("Help"))),
+            step("q", waits(ScreenHas("PID"))),
+            step("q", exits(Any)),
+        ],
         note: "With `screen: true`. It waits with a time limit, and draws again.",
         ..PLAIN
     },

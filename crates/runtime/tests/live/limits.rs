@@ -126,7 +126,8 @@ async fn patterns_and_ends_are_told() {
     let fifo = scene.path("go");
     rustix::fs::mkfifoat(rustix::fs::CWD, &fifo, rustix::fs::Mode::RWXU).unwrap();
     let mut events = scene.events().await;
-    let script = "echo starting; echo listening on 8080; read x < go; echo later 42; read x < go; exit 7";
+    let script =
+        "echo starting; echo listening on 8080; read x < go; echo later 42; read x < go; exit 7";
     let arguments = json!({
         "command": ["bash", "-c", script],
         "process_id": "server",
@@ -138,10 +139,14 @@ async fn patterns_and_ends_are_told() {
     assert!(reply.output().ends_with("listening on 8080\n"), "{}", reply.output());
     let vain = json!({"process_id": "server", "wait_for": "later \\d", "yield_time_ms": 250});
     assert_eq!(scene.reply("write_stdin", vain).await.returned(), "yield_elapsed");
-    let go = async || tokio::task::spawn_blocking({
-        let fifo = fifo.clone();
-        move || std::fs::write(fifo, "\n").unwrap()
-    }).await.unwrap();
+    let go = async || {
+        tokio::task::spawn_blocking({
+            let fifo = fifo.clone();
+            move || std::fs::write(fifo, "\n").unwrap()
+        })
+        .await
+        .unwrap()
+    };
     go().await;
     assert_eq!(woke(&mut events).await, ("server".to_owned(), ReturnReason::Pattern, None));
     go().await;
@@ -281,7 +286,10 @@ async fn senseless_calls_are_told_why() {
         assert_eq!(scene.text(tool, arguments.clone()).await, expected, "{tool} {arguments}");
     }
     let bad = scene.text("write_stdin", json!({"process_id": "p", "wait_for": "("})).await;
-    assert!(bad.starts_with("invalid arguments for write_stdin: wait_for is no pattern: "), "{bad}");
+    assert!(
+        bad.starts_with("invalid arguments for write_stdin: wait_for is no pattern: "),
+        "{bad}"
+    );
     assert_eq!(scene.text("read_output", json!({"id": "p"})).await, "[nothing there]\n");
 }
 

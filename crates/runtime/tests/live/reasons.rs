@@ -50,9 +50,10 @@ async fn converse(scene: &Scene, case: &Case) -> Result<(), String> {
     let reply = scene.reply("exec_command", arguments).await;
     check(case.first, &reply).map_err(|error| format!("start: {error}"))?;
     for Step { input, answer } in case.steps {
-        let (text, key) = match input.split_once('<').and_then(|(text, key)| {
-            key.strip_suffix('>').map(|key| (text, key))
-        }) {
+        let (text, key) = match input
+            .split_once('<')
+            .and_then(|(text, key)| key.strip_suffix('>').map(|key| (text, key)))
+        {
             Some((text, key)) => (text, Some(key)),
             None => (*input, None),
         };
@@ -66,7 +67,9 @@ async fn converse(scene: &Scene, case: &Case) -> Result<(), String> {
         let mut again = 0;
         while reply.returned() == "yield_elapsed" && answer.reason == Reason::Exited && again < 4 {
             again += 1;
-            reply = scene.reply("write_stdin", json!({"process_id": "p", "yield_time_ms": 30000})).await;
+            reply = scene
+                .reply("write_stdin", json!({"process_id": "p", "yield_time_ms": 30000}))
+                .await;
         }
         check(*answer, &reply).map_err(|error| format!("{input:?}: {error}"))?;
     }

@@ -13,7 +13,7 @@ use super::samples::Samples;
 use super::session::Session;
 use super::{bare, session};
 use anyhow::Context as _;
-use sandgate_process::{LiveOptions, Patience, UnifiedExecProcess};
+use sandgate_process::{Deed, LiveOptions, Patience, UnifiedExecProcess};
 use sandgate_protocol::ReturnReason;
 use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
@@ -107,13 +107,13 @@ fn by_library(session: &session::Session, progress: &Progress) -> anyhow::Result
         let mut times = Vec::with_capacity(rounds);
         for round in 0..rounds {
             let began = Instant::now();
-            let moment = live.moment();
-            live.type_in("echo hi\n".into(), patience.limit).await;
+            let moment = live.moment(Deed::Typing);
+            live.type_in("echo h'i'\n".into(), patience.limit).await;
             let answered = live.answer(moment, patience).await;
             times.push(began.elapsed());
             let text = answered.printed.text.to_stream_output(None).text;
             anyhow::ensure!(
-                answered.reason == ReturnReason::WaitingForInput && text.contains("\nhi\r\n"),
+                answered.reason == ReturnReason::WaitingForInput && text.contains("hi\r\n"),
                 "answered {:?} with {text:?}",
                 answered.reason
             );

@@ -22,7 +22,11 @@ impl Served {
     #[expect(clippy::disallowed_methods, reason = "measures the real program")]
     fn start(session: &Session, home: &std::path::Path) -> anyhow::Result<Self> {
         let mut command = std::process::Command::new(session.program()?);
-        command.args(["call", "-"]).current_dir(home).env("HOME", home).env_remove("XDG_CACHE_HOME");
+        command
+            .args(["call", "-"])
+            .current_dir(home)
+            .env("HOME", home)
+            .env_remove("XDG_CACHE_HOME");
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = command.spawn()?;
         let stdin = child.stdin.take().context("its input is a pipe")?;

@@ -57,6 +57,15 @@ pub(super) fn look(root: i32, group: Option<Pid>, inlet: Inlet) -> Seen {
     }
 }
 
+/// Looks at one process alone: whether a thread of it waits for input, whatever its others do.
+pub(super) fn look_at(process: i32, inlet: Inlet) -> Option<Waiter> {
+    let threads = numbers_in(&format!("/proc/{process}/task")).ok()?;
+    threads.into_iter().find_map(|thread| match what(process, thread, inlet) {
+        Doing::Waits(waiter) => Some(waiter),
+        Doing::WaitsElsewhere | Doing::Works | Doing::Hidden => None,
+    })
+}
+
 /// Somebody who waits for input of the terminal from another session, to whom the foreground has handed it,
 /// as a client of `tmux` does. Nobody else can: the kernel stops who reads in the background.
 fn reader_elsewhere(root: i32, inlet: Inlet) -> Option<Waiter> {
@@ -66,14 +75,7 @@ fn reader_elsewhere(root: i32, inlet: Inlet) -> Option<Waiter> {
     let others = others.filter(|&process| {
         process != guard && stat(process, SESSION).is_some_and(|other| other != session)
     });
-    let threads = others.flat_map(|process| {
-        let threads = numbers_in(&format!("/proc/{process}/task")).unwrap_or_default();
-        threads.into_iter().map(move |thread| what(process, thread, inlet))
-    });
-    threads.into_iter().find_map(|doing| match doing {
-        Doing::Waits(waiter) => Some(waiter),
-        Doing::WaitsElsewhere | Doing::Works | Doing::Hidden => None,
-    })
+    others.into_iter().find_map(|process| look_at(process, inlet))
 }
 
 /// How long a thread has run, in nanoseconds.
@@ -133,7 +135,7 @@ fn stat(process: i32, field: usize) -> Option<String> {
     text.rsplit(')').next()?.split_whitespace().nth(field).map(str::to_owned)
 }
 
-fn group_of(process: i32) -> Option<i32> {
+pub(super) fn group_of(process: i32) -> Option<i32> {
     stat(process, GROUP)?.parse().ok()
 }
 
@@ -204,9 +206,7 @@ impl Call {
         let count = usize::try_from(first).ok()?.min(MOST_DESCRIPTORS);
         let milliseconds = |limit: u64| u64::try_from(limit as i32).ok().map(Duration::from_millis);
         match self.number {
-            libc::SYS_read | libc::SYS_readv => {
-                Some(Waits { on: vec![first as i32], limit: None })
-            }
+            libc::SYS_read | libc::SYS_readv => Some(Waits { on: vec![first as i32], limit: None }),
             number if is_select(number) => {
                 let limit = match number == libc::SYS_pselect6 {
                     true => time_in(process, fifth, Unit::Nanoseconds)?,

@@ -1,7 +1,7 @@
 //! What can be seen of a process from our end of its input.
 
-use super::foreground::{Inlet, look};
-use crate::live::Seen;
+use super::foreground::{Inlet, group_of, look, look_at};
+use crate::live::{Seen, Waiter};
 use crate::sys::{Terminal, Writer};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::OwnedFd;
@@ -66,9 +66,12 @@ impl Sight {
         }
     }
 
-    /// Whether the process itself, and nobody that it started, reads the terminal.
-    pub(crate) fn is_read_by_its_root(&self) -> bool {
-        matches!(self.look(), Seen::Waiting(waiter) if waiter.thread == self.root)
+    /// Whether the process itself is in the foreground of its terminal and waits for input there, whatever
+    /// others do: a shell at its prompt may have helpers that work.
+    pub(crate) fn look_at_root(&self) -> Option<Waiter> {
+        let Through::Terminal { ours, device } = &self.through else { return None };
+        let group = tcgetpgrp(ours.get_ref()).ok()?.as_raw_nonzero().get();
+        (group_of(self.root)? == group).then(|| look_at(self.root, Inlet::Terminal(*device)))?
     }
 
     /// Where the process is.

@@ -15,9 +15,7 @@ use crate::orchestrator::{
 use crate::request::{CommandInput, CommandLine};
 use crate::tools::command::{AskedCommand, CommandTool, ShellRequest};
 use crate::unified_exec::LiveEntry;
-use sandgate_policy::{
-    Approvable, ApprovalKey, ApprovalRequirement, SandboxAvailability, Terms,
-};
+use sandgate_policy::{Approvable, ApprovalKey, ApprovalRequirement, SandboxAvailability, Terms};
 use sandgate_process::Login;
 use sandgate_protocol::{
     AskForApproval, CodexErr, Denials, ExecExpiration, SandboxPermissions, SandboxPolicy,
@@ -53,11 +51,7 @@ enum Kind {
 
 impl TypedInput {
     /// Looks up and judges what is to be typed.
-    pub(super) fn new(
-        input: &str,
-        entry: &LiveEntry,
-        ctx: &ToolCtx<'_>,
-    ) -> Result<Self, CodexErr> {
+    pub(super) fn new(input: &str, entry: &LiveEntry, ctx: &ToolCtx<'_>) -> Result<Self, CodexErr> {
         let at_prompt = entry.is_at_fresh_prompt() && is_plain_line(input);
         let here = entry.process.current_dir().filter(|_| at_prompt);
         let line = entry.line_with(input);
@@ -68,17 +62,18 @@ impl TypedInput {
             }
             _ => (Kind::Unclear, None),
         };
-        let asked = AskedCommand {
-            command: CommandLine::Script { text: shown(&line), shell, login: Login::No },
-            workdir: Some(here.unwrap_or_else(|| entry.cwd.clone())),
-            expiration: ExecExpiration::Cancellation,
-            input: CommandInput::Nothing,
-            sandbox_permissions: SandboxPermissions::UseDefault,
-            justification: Some(entry.justification.clone().unwrap_or_else(|| {
-                format!("typed to {}", visible_line(&entry.command.join(" ")))
-            })),
-            prefix_rule: None,
-        };
+        let asked =
+            AskedCommand {
+                command: CommandLine::Script { text: shown(&line), shell, login: Login::No },
+                workdir: Some(here.unwrap_or_else(|| entry.cwd.clone())),
+                expiration: ExecExpiration::Cancellation,
+                input: CommandInput::Nothing,
+                sandbox_permissions: SandboxPermissions::UseDefault,
+                justification: Some(entry.justification.clone().unwrap_or_else(|| {
+                    format!("typed to {}", visible_line(&entry.command.join(" ")))
+                })),
+                prefix_rule: None,
+            };
         let mut request = ShellRequest::new(asked, ctx)?;
         request.is_not_known_safe(OUTSIDE);
         if kind == Kind::Unclear {

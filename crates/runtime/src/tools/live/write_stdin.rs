@@ -8,7 +8,7 @@ use crate::tools::{parse, schema, wrong_kind};
 use crate::unified_exec::{LiveEntry, Wanted, Whereabouts, reply, wake_when_printed};
 use bytes::Bytes;
 use regex::bytes::Regex;
-use sandgate_process::{Patience, SIGNAL_NAMES, TerminalSize, keys, signal_number};
+use sandgate_process::{Deed, Patience, SIGNAL_NAMES, TerminalSize, keys, signal_number};
 use sandgate_protocol::{
     CodexErr, ReturnReason, ToolOutput, ToolPayload, UnifiedExecReply, WriteStdinToolCallParams,
 };
@@ -126,7 +126,13 @@ impl Typing {
             let answered = process.answer(process.now(), self.patience(ctx)).await;
             return reply(&self.id, entry, &answered, self.wanted);
         }
-        let mut moment = if self.does_something() { process.moment() } else { process.now() };
+        // The end of input is typed too, at a terminal.
+        let types = self.close || !self.input.is_empty();
+        let mut moment = match (self.does_something(), types) {
+            (false, _) => process.now(),
+            (true, false) => process.moment(Deed::Telling),
+            (true, true) => process.moment(Deed::Typing),
+        };
         if let Some(size) = self.size {
             let resized = process.resize(size);
             resized.map_err(|error| CodexErr::ToolExecutionFailed(error.to_string()))?;
@@ -134,7 +140,7 @@ impl Typing {
                 // A shell shows its prompt again, which must not pass for the answer to what follows.
                 let patience = Patience { limit: REDRAWN, pattern: None, ..self.patience(ctx) };
                 process.settle(moment, patience).await;
-                moment = process.moment();
+                moment = process.moment(Deed::Typing);
             }
         }
         if !self.input.is_empty() {
