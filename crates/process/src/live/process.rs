@@ -4,7 +4,7 @@ use super::Seen;
 use super::keys::CursorKeys;
 use super::log::Log;
 use super::transcript::{Printed, ScreenWanted, Transcript};
-use super::waiting::{Deed, Verdict, Waits, Watcher};
+use super::waiting::{Deed, Shown, Verdict, Waits, Watcher};
 use crate::broadcast::{Broadcast, OutputReceiver};
 use crate::drive::{Finished, OutputSink};
 use crate::error::SpawnError;
@@ -409,12 +409,16 @@ impl UnifiedExecProcess {
                 _ = changed.changed() => next_look = watcher.printed(Instant::now()),
                 () = tokio::time::sleep_until(deadline) => return Err(ReturnReason::YieldElapsed),
                 () = pause(next_look) => {
-                    let (printed, prompted) = {
+                    let shown = {
                         let transcript = self.shared.transcript();
                         let is_new = transcript.prompts() > prompts;
-                        (transcript.printed(), is_new && transcript.at_prompt())
+                        Shown {
+                            printed: transcript.printed(),
+                            prompted: is_new && transcript.at_prompt(),
+                            is_within_a_line: transcript.is_within_a_line(),
+                        }
                     };
-                    match watcher.look(&self.sight, printed, prompted, Instant::now()) {
+                    match watcher.look(&self.sight, shown, Instant::now()) {
                         Verdict::Waits(waits) => {
                             self.reader.store(waits.thread.unwrap_or(0), Ordering::Relaxed);
                             return Ok(waits);

@@ -16,8 +16,8 @@ const LONG_LIMIT: Duration = Duration::from_secs(1);
 const SHORT_LIMIT: Duration = Duration::from_millis(100);
 const IDLE: Duration = Duration::from_millis(20);
 const IDLE_AT_SHORT_LIMIT: Duration = Duration::from_millis(150);
-/// A thread that is known to wait for input may have a timer of its own for a moment. It must be idle for
-/// half as long as it ran for what was typed.
+/// A thread that is known to wait for input, and shows something like a prompt, may have a timer of its own
+/// for a moment. It must be idle for half as long as it ran for what was typed.
 const IDLE_OF_A_READER: Duration = Duration::from_millis(3);
 
 /// The time to the first look after something happened. As long as looks tell nothing, the next one comes
@@ -106,6 +106,17 @@ pub(crate) struct Waits {
     pub(crate) hidden: bool,
 }
 
+/// What a process has shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Shown {
+    /// How many bytes in all.
+    pub(crate) printed: u64,
+    /// Whether it has said itself, since it was typed to, that it is ready for more.
+    pub(crate) prompted: bool,
+    /// Whether it stopped within a line, as at a prompt.
+    pub(crate) is_within_a_line: bool,
+}
+
 /// Watches a process during one call.
 pub(crate) struct Watcher {
     /// What was done to it, if something was.
@@ -156,21 +167,16 @@ impl Watcher {
         FIRST_LOOK
     }
 
-    /// Looks once. `printed` is how much the process has printed in all, and `prompted` whether it has
-    /// said itself, since it was typed to, that it is ready for more.
-    pub(crate) fn look(
-        &mut self,
-        process: &impl Look,
-        printed: u64,
-        prompted: bool,
-        now: Instant,
-    ) -> Verdict {
+    /// Looks once.
+    pub(crate) fn look(&mut self, process: &impl Look, shown: Shown, now: Instant) -> Verdict {
         if process.has_unread_output() {
             self.candidate = None;
             return self.again(now);
         }
-        if prompted && let Some(waiter) = process.look_at_root() {
-            return self.waiting(waiter, process, printed, prompted, now);
+        if shown.prompted
+            && let Some(waiter) = process.look_at_root()
+        {
+            return self.waiting(waiter, process, shown, now);
         }
         match process.look() {
             Seen::Working => {
@@ -178,7 +184,7 @@ impl Watcher {
                 self.again(now)
             }
             Seen::Hidden => self.unseen(process, now),
-            Seen::Waiting(waiter) => self.waiting(waiter, process, printed, prompted, now),
+            Seen::Waiting(waiter) => self.waiting(waiter, process, shown, now),
         }
     }
 
@@ -186,10 +192,10 @@ impl Watcher {
         &mut self,
         waiter: Waiter,
         process: &impl Look,
-        printed: u64,
-        prompted: bool,
+        shown: Shown,
         now: Instant,
     ) -> Verdict {
+        let Shown { printed, prompted, is_within_a_line } = shown;
         if process.has_unread_input() || (!prompted && self.has_not_moved(waiter, printed, now)) {
             self.candidate = None;
             return self.again(now);
@@ -212,14 +218,17 @@ impl Watcher {
             Some((seen, since, before))
                 if before == printed && is_idle(seen, waiter, now.duration_since(since)) =>
             {
-                match self.confirmed(waiter).saturating_sub(now.duration_since(since)) {
+                match self
+                    .confirmed(waiter, is_within_a_line)
+                    .saturating_sub(now.duration_since(since))
+                {
                     Duration::ZERO => Verdict::Waits(waits),
                     left => Verdict::LookAgain(left),
                 }
             }
             _ => {
                 self.candidate = Some((waiter, now, printed));
-                Verdict::LookAgain(self.confirmed(waiter))
+                Verdict::LookAgain(self.confirmed(waiter, is_within_a_line))
             }
         }
     }
@@ -239,11 +248,11 @@ impl Watcher {
     }
 
     /// For how long a thread must be seen to wait.
-    fn confirmed(&self, waiter: Waiter) -> Duration {
+    fn confirmed(&self, waiter: Waiter, is_within_a_line: bool) -> Duration {
         match waiter.limit {
             Some(limit) if limit >= LONG_LIMIT => CONFIRMED,
             None => CONFIRMED,
-            Some(_) if self.reader == Some(waiter.thread) => {
+            Some(_) if is_within_a_line && self.reader == Some(waiter.thread) => {
                 let half = self.has_run_since(waiter) / 2;
                 half.clamp(IDLE_OF_A_READER, IDLE_AT_SHORT_LIMIT)
             }
@@ -336,6 +345,10 @@ mod tests {
         Seen::Waiting(Waiter { has_run: Some(1000 + nanoseconds), ..WAITER })
     }
 
+    fn shown(printed: u64, prompted: bool) -> Shown {
+        Shown { printed, prompted, is_within_a_line: false }
+    }
+
     fn waits(verdict: Verdict) -> bool {
         matches!(verdict, Verdict::Waits(_))
     }
@@ -345,8 +358,8 @@ mod tests {
         let start = Instant::now();
         let mut watcher = Watcher::new(None, start);
         let seen = told(ran(0));
-        assert_eq!(watcher.look(&seen, 0, false, start), Verdict::LookAgain(CONFIRMED));
-        assert!(waits(watcher.look(&seen, 0, false, start + CONFIRMED)));
+        assert_eq!(watcher.look(&seen, shown(0, false), start), Verdict::LookAgain(CONFIRMED));
+        assert!(waits(watcher.look(&seen, shown(0, false), start + CONFIRMED)));
     }
 
     #[test]
@@ -354,8 +367,8 @@ mod tests {
         let start = Instant::now();
         for (seen, printed) in [(ran(1), 0), (ran(0), 1)] {
             let mut watcher = Watcher::new(None, start);
-            watcher.look(&told(ran(0)), 0, false, start);
-            let verdict = watcher.look(&told(seen), printed, false, start + CONFIRMED);
+            watcher.look(&told(ran(0)), shown(0, false), start);
+            let verdict = watcher.look(&told(seen), shown(printed, false), start + CONFIRMED);
             assert_eq!(verdict, Verdict::LookAgain(CONFIRMED));
         }
     }
@@ -368,12 +381,15 @@ mod tests {
             for hides_input in [false, true] {
                 let mut watcher = Watcher::new(None, start);
                 let seen = Told { unread_input: true, hides_input, ..told(seen) };
-                assert!(matches!(watcher.look(&seen, 0, true, later), Verdict::LookAgain(_)));
+                assert!(matches!(
+                    watcher.look(&seen, shown(0, true), later),
+                    Verdict::LookAgain(_)
+                ));
             }
         }
         let mut watcher = Watcher::new(None, start);
         let seen = Told { unread_output: true, ..told(ran(0)) };
-        assert!(matches!(watcher.look(&seen, 0, true, later), Verdict::LookAgain(_)));
+        assert!(matches!(watcher.look(&seen, shown(0, true), later), Verdict::LookAgain(_)));
     }
 
     #[test]
@@ -382,11 +398,11 @@ mod tests {
         let seen = told(ran(0));
         let mut watcher = Watcher::before(Deed::Typing, &seen, 0, None, start);
         let soon = start + UNHEARD / 2;
-        assert!(matches!(watcher.look(&seen, 0, false, soon), Verdict::LookAgain(_)));
-        assert!(!waits(watcher.look(&seen, 0, false, soon + CONFIRMED)));
+        assert!(matches!(watcher.look(&seen, shown(0, false), soon), Verdict::LookAgain(_)));
+        assert!(!waits(watcher.look(&seen, shown(0, false), soon + CONFIRMED)));
         // It will not run because of it any more: half a line, or a key that means nothing to it.
-        watcher.look(&seen, 0, false, start + UNHEARD);
-        assert!(waits(watcher.look(&seen, 0, false, start + UNHEARD + CONFIRMED)));
+        watcher.look(&seen, shown(0, false), start + UNHEARD);
+        assert!(waits(watcher.look(&seen, shown(0, false), start + UNHEARD + CONFIRMED)));
     }
 
     #[test]
@@ -394,11 +410,11 @@ mod tests {
         let start = Instant::now();
         let seen = told(ran(0));
         let mut watcher = Watcher::before(Deed::Typing, &seen, 0, None, start);
-        watcher.look(&seen, 4, false, start + UNMOVED);
-        assert!(waits(watcher.look(&seen, 4, false, start + UNMOVED + CONFIRMED)));
+        watcher.look(&seen, shown(4, false), start + UNMOVED);
+        assert!(waits(watcher.look(&seen, shown(4, false), start + UNMOVED + CONFIRMED)));
         let mut watcher = Watcher::before(Deed::Telling, &seen, 0, None, start);
-        watcher.look(&seen, 0, false, start + UNMOVED);
-        assert!(waits(watcher.look(&seen, 0, false, start + UNMOVED + CONFIRMED)));
+        watcher.look(&seen, shown(0, false), start + UNMOVED);
+        assert!(waits(watcher.look(&seen, shown(0, false), start + UNMOVED + CONFIRMED)));
     }
 
     #[test]
@@ -406,8 +422,8 @@ mod tests {
         let start = Instant::now();
         let seen = Told { root: Some(WAITER), ..told(Seen::Working) };
         let mut watcher = Watcher::new(None, start);
-        assert!(!waits(watcher.look(&seen, 0, false, start)));
-        assert!(waits(watcher.look(&seen, 0, true, start)));
+        assert!(!waits(watcher.look(&seen, shown(0, false), start)));
+        assert!(waits(watcher.look(&seen, shown(0, true), start)));
     }
 
     #[test]
@@ -418,25 +434,30 @@ mod tests {
             told(Seen::Waiting(Waiter { limit, has_run: Some(1000 + run), ..WAITER }))
         };
         let before = told(ran(0));
+        let prompt = Shown { printed: 5, prompted: false, is_within_a_line: true };
         let known = Some(WAITER.thread);
         let mut watcher = Watcher::before(Deed::Typing, &before, 0, known, start);
         // It ran for a millisecond.
-        watcher.look(&with_timer(1_000_000), 5, false, start);
-        let verdict = watcher.look(&with_timer(1_000_000), 5, false, start + IDLE_OF_A_READER);
+        watcher.look(&with_timer(1_000_000), prompt, start);
+        let verdict = watcher.look(&with_timer(1_000_000), prompt, start + IDLE_OF_A_READER);
         assert!(waits(verdict));
         // It ran for twenty.
         let mut watcher = Watcher::before(Deed::Typing, &before, 0, known, start);
-        watcher.look(&with_timer(20_000_000), 5, false, start);
+        watcher.look(&with_timer(20_000_000), prompt, start);
         let ten = Duration::from_millis(10);
-        assert!(!waits(watcher.look(&with_timer(20_000_000), 5, false, start + ten / 2)));
-        assert!(waits(watcher.look(&with_timer(20_000_000), 5, false, start + ten)));
+        assert!(!waits(watcher.look(&with_timer(20_000_000), prompt, start + ten / 2)));
+        assert!(waits(watcher.look(&with_timer(20_000_000), prompt, start + ten)));
+        // It shows nothing that looks like a prompt: it may be about to end.
+        let mut watcher = Watcher::before(Deed::Typing, &before, 0, known, start);
+        watcher.look(&with_timer(1_000_000), shown(5, false), start);
+        assert!(!waits(watcher.look(&with_timer(1_000_000), shown(5, false), start + ten)));
     }
 
     #[test]
     fn a_prompt_that_was_shown_since_needs_no_second_look() {
         let start = Instant::now();
         let mut watcher = Watcher::before(Deed::Typing, &told(ran(0)), 0, None, start);
-        assert!(waits(watcher.look(&told(ran(9)), 5, true, start)));
+        assert!(waits(watcher.look(&told(ran(9)), shown(5, true), start)));
     }
 
     #[test]
@@ -452,12 +473,12 @@ mod tests {
         for round in 0..100 {
             // Half of the time it computes.
             let seen = glancing(Duration::from_millis(10) * round);
-            assert!(!waits(watcher.look(&seen, 0, false, now)), "round {round}");
+            assert!(!waits(watcher.look(&seen, shown(0, false), now)), "round {round}");
             now += Duration::from_millis(20);
         }
         let idle = glancing(Duration::from_millis(990));
-        watcher.look(&idle, 0, false, now);
-        assert!(waits(watcher.look(&idle, 0, false, now + IDLE_AT_SHORT_LIMIT)));
+        watcher.look(&idle, shown(0, false), now);
+        assert!(waits(watcher.look(&idle, shown(0, false), now + IDLE_AT_SHORT_LIMIT)));
     }
 
     #[test]
@@ -466,8 +487,8 @@ mod tests {
         let limit = Some(Duration::from_secs(4));
         let seen = told(Seen::Waiting(Waiter { limit, ..WAITER }));
         let mut watcher = Watcher::new(None, start);
-        watcher.look(&seen, 0, false, start);
-        assert!(waits(watcher.look(&seen, 0, false, start + CONFIRMED)));
+        watcher.look(&seen, shown(0, false), start);
+        assert!(waits(watcher.look(&seen, shown(0, false), start + CONFIRMED)));
     }
 
     #[test]
@@ -476,19 +497,22 @@ mod tests {
         let seen = told(Seen::Waiting(Waiter { relays: true, ..WAITER }));
         let mut watcher = Watcher::new(None, start);
         let half = RELAY_SILENCE / 2;
-        assert_eq!(watcher.look(&seen, 0, false, start + half), Verdict::LookAgain(half));
+        assert_eq!(watcher.look(&seen, shown(0, false), start + half), Verdict::LookAgain(half));
         watcher.printed(start + half);
-        assert!(!waits(watcher.look(&seen, 1, false, start + RELAY_SILENCE)));
-        assert!(waits(watcher.look(&seen, 1, false, start + half + RELAY_SILENCE)));
+        assert!(!waits(watcher.look(&seen, shown(1, false), start + RELAY_SILENCE)));
+        assert!(waits(watcher.look(&seen, shown(1, false), start + half + RELAY_SILENCE)));
     }
 
     #[test]
     fn who_cannot_be_seen_is_quiet_or_asks_for_a_password() {
         let start = Instant::now();
         let mut watcher = Watcher::new(None, start);
-        assert_eq!(watcher.look(&told(Seen::Hidden), 0, false, start + SILENCE), Verdict::Quiet);
+        assert_eq!(
+            watcher.look(&told(Seen::Hidden), shown(0, false), start + SILENCE),
+            Verdict::Quiet
+        );
         let asks = Told { hides_input: true, ..told(Seen::Hidden) };
-        assert!(waits(watcher.look(&asks, 0, false, start + UNMOVED)));
+        assert!(waits(watcher.look(&asks, shown(0, false), start + UNMOVED)));
     }
 
     #[test]
@@ -497,7 +521,7 @@ mod tests {
         let mut watcher = Watcher::new(None, start);
         for (after, next) in [(0, 150), (4_000, 1_000), (60_000_000, 20_000)] {
             let now = start + Duration::from_micros(after);
-            let verdict = watcher.look(&told(Seen::Working), 0, false, now);
+            let verdict = watcher.look(&told(Seen::Working), shown(0, false), now);
             assert_eq!(verdict, Verdict::LookAgain(Duration::from_micros(next)));
         }
     }
