@@ -242,8 +242,10 @@ impl Watcher {
             (Deed::Typing, false) => UNHEARD,
             (Deed::Typing, true) | (Deed::Telling, _) => UNMOVED,
         };
+        // One that wakes by itself has not run because of it, as long as nothing comes of it.
+        let wakes = before.limit.is_some_and(|limit| limit < LONG_LIMIT) && printed == *then;
         before.thread == waiter.thread
-            && before.has_run == waiter.has_run
+            && (before.has_run == waiter.has_run || wakes)
             && now.duration_since(*when) < patience
     }
 
@@ -415,6 +417,24 @@ mod tests {
         let mut watcher = Watcher::before(Deed::Telling, &seen, 0, None, start);
         watcher.look(&seen, shown(0, false), start + UNMOVED);
         assert!(waits(watcher.look(&seen, shown(0, false), start + UNMOVED + CONFIRMED)));
+    }
+
+    #[test]
+    fn who_wakes_by_itself_has_not_been_reached_as_long_as_nothing_comes_of_it() {
+        let start = Instant::now();
+        let with_timer = |run: u64| {
+            let limit = Some(Duration::from_millis(15));
+            told(Seen::Waiting(Waiter { limit, has_run: Some(1000 + run), ..WAITER }))
+        };
+        let prompt = Shown { printed: 5, prompted: false, is_within_a_line: true };
+        let known = Some(WAITER.thread);
+        let mut watcher = Watcher::before(Deed::Typing, &with_timer(0), 5, known, start);
+        watcher.look(&with_timer(9), prompt, start);
+        let later = start + UNHEARD / 2;
+        assert!(!waits(watcher.look(&with_timer(9), prompt, later)));
+        let echoed = Shown { printed: 9, ..prompt };
+        watcher.look(&with_timer(99), echoed, later);
+        assert!(waits(watcher.look(&with_timer(99), echoed, later + IDLE_OF_A_READER)));
     }
 
     #[test]
