@@ -400,7 +400,7 @@ mod tests {
                 prop_assert!(view.lines.len() <= rows);
                 prop_assert!(view.cursor.0 < rows && view.cursor.1 < columns);
                 for line in &view.lines {
-                    prop_assert!(!line.chars().any(|c| c.is_control()));
+                    prop_assert!(!line.chars().any(char::is_control));
                     prop_assert!(!line.chars().any(sandgate_protocol::is_invisible));
                 }
             }

@@ -424,7 +424,6 @@ pub(crate) const CASES: &[Case] = &[
         first: waits(Any),
         steps: &[step("echo h''i\n", waits(ScreenHas("\nhi\n"))), step("exit\n", exits(Any))],
         note: "With `screen: true`. A relay too.",
-        ..PLAIN
     },
     Case {
         name: "`less`",
@@ -439,7 +438,6 @@ pub(crate) const CASES: &[Case] = &[
             step("q", exits(Any)),
         ],
         note: "With `screen: true`: the answer holds the screen.",
-        ..PLAIN
     },
     Case {
         name: "`vim`",
@@ -455,7 +453,6 @@ pub(crate) const CASES: &[Case] = &[
             step(":q!<enter>", exits(Any)),
         ],
         note: "With `screen: true`. It waits with a time limit, and may draw again.",
-        ..PLAIN
     },
     Case {
         name: "`top`",
@@ -470,6 +467,5 @@ pub(crate) const CASES: &[Case] = &[
             step("q", exits(Any)),
         ],
         note: "With `screen: true`. It waits with a time limit, and draws again.",
-        ..PLAIN
     },
 ];

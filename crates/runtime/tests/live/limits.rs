@@ -145,7 +145,7 @@ async fn patterns_and_ends_are_told() {
             move || std::fs::write(fifo, "\n").unwrap()
         })
         .await
-        .unwrap()
+        .unwrap();
     };
     go().await;
     assert_eq!(woke(&mut events).await, ("server".to_owned(), ReturnReason::Pattern, None));

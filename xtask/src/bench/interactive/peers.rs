@@ -20,10 +20,10 @@ pub(super) fn measure(session: &Session, _: &Progress) -> anyhow::Result<Vec<Row
     anyhow::ensure!(output.status.success(), "python3 failed: {said}");
     let found: BTreeMap<String, Option<Vec<f64>>> =
         serde_json::from_slice(&output.stdout).context("what python3 found")?;
-    found.into_iter().map(|(name, times)| one(name, times)).collect()
+    found.into_iter().map(|(name, times)| one(&name, times)).collect()
 }
 
-fn one(name: String, times: Option<Vec<f64>>) -> anyhow::Result<Row> {
+fn one(name: &str, times: Option<Vec<f64>>) -> anyhow::Result<Row> {
     let what = format!("bash, {name}");
     let Some(times) = times else {
         let outcome = Outcome::Skipped { why: "it is not installed".to_owned() };

@@ -235,6 +235,7 @@ impl Call {
 }
 
 /// What the second number of a time counts.
+#[derive(Clone, Copy)]
 enum Unit {
     Microseconds,
     Nanoseconds,
