@@ -29,8 +29,8 @@ pub use in_terminal::{RanInTerminal, run_in_terminal};
 #[cfg(unix)]
 pub use live::with_marks;
 pub use live::{
-    Answered, LiveChanges, LiveEnd, LiveOptions, LiveState, LiveStdio, Moment, Patience, Printed,
-    SIGNAL_NAMES, Search, UnifiedExecProcess, signal_number,
+    Answered, Deed, LiveChanges, LiveEnd, LiveOptions, LiveState, LiveStdio, Moment, Patience,
+    Printed, SIGNAL_NAMES, Search, UnifiedExecProcess, signal_number,
 };
 pub use live::{CursorKeys, ScreenView, ScreenWanted, UnknownKey, keys};
 pub use output::{

@@ -6,7 +6,7 @@ mod support;
 
 use bytes::Bytes;
 use sandgate_process::{
-    Answered, LiveOptions, LiveStdio, OutputSink, Patience, Spawner, UnifiedExecProcess,
+    Answered, Deed, LiveOptions, LiveStdio, OutputSink, Patience, Spawner, UnifiedExecProcess,
 };
 use sandgate_protocol::{ExecParams, OutputStream, ReturnReason};
 use std::io;
@@ -34,7 +34,7 @@ impl Live {
     }
 
     async fn answer(&self, input: &'static str, limit: Duration) -> Answered {
-        let moment = if input.is_empty() { self.0.now() } else { self.0.moment() };
+        let moment = if input.is_empty() { self.0.now() } else { self.0.moment(Deed::Typing) };
         if !input.is_empty() {
             assert!(self.0.type_in(Bytes::from(input), limit).await);
         }

@@ -6,6 +6,7 @@
 mod arguments;
 mod bare;
 mod concurrency;
+mod interactive;
 mod leaks;
 mod library;
 mod machine;
@@ -77,6 +78,11 @@ const MEASUREMENTS: &[Measurement] = &[
         name: "orchestrator",
         about: "what a tool call adds to its command",
         run: orchestrator::measure,
+    },
+    Measurement {
+        name: "session",
+        about: "how long a live process takes to answer",
+        run: interactive::measure,
     },
     Measurement {
         name: "patch",

@@ -24,6 +24,10 @@ impl Samples {
         self.quantile(95)
     }
 
+    pub(super) fn p99(&self) -> Duration {
+        self.quantile(99)
+    }
+
     pub(super) fn least(&self) -> Duration {
         self.quantile(0)
     }

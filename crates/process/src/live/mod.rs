@@ -27,3 +27,4 @@ pub(crate) use seen::{Seen, Waiter};
 pub use shell_marks::with_marks;
 pub use signals::{SIGNAL_NAMES, signal_number};
 pub use transcript::{Printed, ScreenWanted};
+pub use waiting::Deed;

@@ -4,7 +4,7 @@ use super::Seen;
 use super::keys::CursorKeys;
 use super::log::Log;
 use super::transcript::{Printed, ScreenWanted, Transcript};
-use super::waiting::{Verdict, Waits, Watcher};
+use super::waiting::{Deed, Shown, Verdict, Waits, Watcher};
 use crate::broadcast::{Broadcast, OutputReceiver};
 use crate::drive::{Finished, OutputSink};
 use crate::error::SpawnError;
@@ -19,6 +19,8 @@ use sandgate_protocol::{Denials, ExecToolCallOutput, OutputStream, ReturnReason}
 use sandgate_sandbox::ExecEnv;
 use std::io;
 use std::ops::Range;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, watch};
@@ -29,6 +31,8 @@ pub struct UnifiedExecProcess {
     handle: ProcessHandle,
     sight: Sight,
     shared: Arc<Shared>,
+    /// The thread that was last known to wait for input, or 0.
+    reader: AtomicI32,
     began: Instant,
 }
 
@@ -204,7 +208,7 @@ impl UnifiedExecProcess {
         {
             let _ = shared.keyboard.set(keyboard);
         }
-        Ok(Self { handle, sight, shared, began: Instant::now() })
+        Ok(Self { handle, sight, shared, reader: AtomicI32::new(0), began: Instant::now() })
     }
 
     /// The process id.
@@ -297,6 +301,28 @@ impl UnifiedExecProcess {
         Ok(())
     }
 
+    /// Whether it is a shell that shows its prompt and reads it: then the number of that prompt. The shell
+    /// says so by its marks, which programs could print too, and the kernel must say the same: the shell
+    /// itself reads the terminal, and nothing that was typed before is left for it.
+    pub fn at_prompt(&self) -> Option<u64> {
+        let number = {
+            let transcript = self.shared.transcript();
+            transcript.at_prompt().then(|| transcript.prompts())
+        };
+        let reads = self.sight.look_at_root().is_some() && !self.sight.has_unread_input();
+        number.filter(|_| reads)
+    }
+
+    /// How many prompts it has shown, if it is a shell that tells.
+    pub fn prompts(&self) -> u64 {
+        self.shared.transcript().prompts()
+    }
+
+    /// Where it is, if the system tells.
+    pub fn current_dir(&self) -> Option<PathBuf> {
+        self.sight.current_dir()
+    }
+
     /// What arrow keys send to it.
     pub fn cursor_keys(&self) -> CursorKeys {
         match self.shared.transcript().wants_application_cursor_keys() {
@@ -324,16 +350,25 @@ impl UnifiedExecProcess {
     }
 
     /// Remembers how things are, before something is done to it.
-    pub fn moment(&self) -> Moment {
+    pub fn moment(&self, deed: Deed) -> Moment {
         let began = Instant::now();
-        let prompts = self.shared.transcript().prompts();
-        Moment { watcher: Watcher::before_typing(&self.sight, began), prompts, began }
+        let (prompts, printed) = {
+            let transcript = self.shared.transcript();
+            (transcript.prompts(), transcript.printed())
+        };
+        let watcher = Watcher::before(deed, &self.sight, printed, self.reader(), began);
+        Moment { watcher, prompts, began }
+    }
+
+    /// The thread that was last known to wait for input.
+    fn reader(&self) -> Option<i32> {
+        Some(self.reader.load(Ordering::Relaxed)).filter(|&thread| thread != 0)
     }
 
     /// Remembers nothing: for a process that nothing is done to.
     pub fn now(&self) -> Moment {
         let began = Instant::now();
-        Moment { watcher: Watcher::new(began), prompts: 0, began }
+        Moment { watcher: Watcher::new(self.reader(), began), prompts: 0, began }
     }
 
     /// Types something, and waits until the process's terminal or pipe has taken it, for at most `limit`.
@@ -352,6 +387,11 @@ impl UnifiedExecProcess {
         let printed = self.shared.transcript().take();
         let waited = began.elapsed();
         Answered { reason, printed, waited, hides_input }
+    }
+
+    /// Waits until what was done to it has had its effect, and takes nothing of what it printed.
+    pub async fn settle(&self, moment: Moment, patience: Patience<'_>) {
+        let _ = self.wait(moment, patience).await;
     }
 
     async fn wait(&self, moment: Moment, patience: Patience<'_>) -> Result<Waits, ReturnReason> {
@@ -377,13 +417,20 @@ impl UnifiedExecProcess {
                 () = tokio::time::sleep_until(deadline) => return Err(ReturnReason::YieldElapsed),
                 _ = changed.changed() => next_look = watcher.printed(Instant::now()),
                 () = pause(next_look) => {
-                    let (printed, prompted) = {
+                    let shown = {
                         let transcript = self.shared.transcript();
                         let is_new = transcript.prompts() > prompts;
-                        (transcript.printed(), is_new && transcript.at_prompt())
+                        Shown {
+                            printed: transcript.printed(),
+                            prompted: is_new && transcript.at_prompt(),
+                            is_within_a_line: transcript.is_within_a_line(),
+                        }
                     };
-                    match watcher.look(&self.sight, printed, prompted, Instant::now()) {
-                        Verdict::Waits(waits) => return Ok(waits),
+                    match watcher.look(&self.sight, shown, Instant::now()) {
+                        Verdict::Waits(waits) => {
+                            self.reader.store(waits.thread.unwrap_or(0), Ordering::Relaxed);
+                            return Ok(waits);
+                        }
                         Verdict::Quiet => return Err(ReturnReason::Quiet),
                         Verdict::LookAgain(after) => next_look = after,
                     }

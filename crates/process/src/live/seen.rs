@@ -1,5 +1,7 @@
 //! What is seen of a process in one look, on every system.
 
+use std::time::Duration;
+
 /// What was seen in one look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Seen {
@@ -17,8 +19,8 @@ pub(crate) struct Waiter {
     pub(crate) thread: i32,
     /// How long it has run in all, in nanoseconds; not the same as before if it has run since.
     pub(crate) has_run: Option<u64>,
-    /// It will go on without input after some time.
-    pub(crate) for_a_while: bool,
+    /// It will go on without input after this time.
+    pub(crate) limit: Option<Duration>,
     /// It passes on what comes from elsewhere, so that it waits for input tells little.
     pub(crate) relays: bool,
 }

@@ -23,6 +23,8 @@ pub(crate) struct Transcript {
     /// Where what was not asked for yet begins, in all that was printed.
     since: u64,
     printed: u64,
+    /// Whether the last byte ended a line.
+    ends_a_line: bool,
 }
 
 /// Whether the screen is kept.
@@ -64,12 +66,13 @@ impl Transcript {
         let text = Text { marks: marks.map(Marks::new), unread, exit_status: None, prompts: 0 };
         let screen = (wanted == ScreenWanted::Always).then(|| Screen::new(size));
         let screens = AlternateScreen::default();
-        Self { text, screens, screen, size, wanted, since: 0, printed: 0 }
+        Self { text, screens, screen, size, wanted, since: 0, printed: 0, ends_a_line: true }
     }
 
     /// Takes what was printed next. What the terminal answers to it, if it was asked something.
     pub(crate) fn push(&mut self, bytes: &[u8]) -> Vec<u8> {
         self.printed += bytes.len() as u64;
+        self.ends_a_line = bytes.last().map_or(self.ends_a_line, |&last| last == b'\n');
         let mut switches = Vec::new();
         self.screens.read(bytes, |end, switch| switches.push((end, switch)));
         let mut from = 0;
@@ -108,6 +111,11 @@ impl Transcript {
     /// How much was printed in all.
     pub(crate) fn printed(&self) -> u64 {
         self.printed
+    }
+
+    /// Whether what was printed ends within a line, as it does at a prompt.
+    pub(crate) fn is_within_a_line(&self) -> bool {
+        !self.ends_a_line
     }
 
     /// What was printed and not taken yet.

@@ -1,7 +1,7 @@
 //! Systems that do not show what another process waits for: silence is all there is to go by.
 
 use super::{Terminal, Writer};
-use crate::live::Seen;
+use crate::live::{Seen, Waiter};
 
 /// Sees nothing.
 pub(crate) struct Sight;
@@ -14,6 +14,16 @@ impl Sight {
     #[expect(clippy::unused_self, reason = "other systems look through something")]
     pub(crate) fn look(&self) -> Seen {
         Seen::Hidden
+    }
+
+    #[expect(clippy::unused_self, reason = "other systems look through something")]
+    pub(crate) fn look_at_root(&self) -> Option<Waiter> {
+        None
+    }
+
+    #[expect(clippy::unused_self, reason = "other systems look through something")]
+    pub(crate) fn current_dir(&self) -> Option<std::path::PathBuf> {
+        None
     }
 
     #[expect(clippy::unused_self, reason = "other systems look through something")]

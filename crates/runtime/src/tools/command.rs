@@ -15,7 +15,7 @@ use crate::report::Report;
 use crate::request::{CommandInput, CommandLine};
 use crate::resolve::resolve;
 use crate::telemetry::telemetry_preview;
-use sandgate_policy::rules::{ProposedRule, Rule, propose};
+use sandgate_policy::rules::{Decision as RuleDecision, ProposedRule, Rule, propose};
 use sandgate_policy::{Approvable, ApprovalKey};
 use sandgate_policy::{ApprovalRequirement, BypassSandbox, Terms, requirement};
 use sandgate_policy::{Class, Extras, Judgement, Surroundings, judge};
@@ -141,6 +141,33 @@ impl ShellRequest {
     /// Whether it surely changes nothing.
     pub(super) fn is_known_safe(&self) -> bool {
         self.judgement.class == Class::Safe
+    }
+
+    /// It counts as unknown even if it is known to be safe elsewhere.
+    pub(super) fn is_not_known_safe(&mut self, reason: &str) {
+        if self.is_known_safe() {
+            self.judgement.class = Class::Unknown { reason: reason.to_owned() };
+        }
+    }
+
+    /// No rule allows it, because it may not be what it looks like. Rules against it hold.
+    pub(super) fn is_not_allowed_by_rules(&mut self) {
+        self.judgement.ruling.take_if(|ruling| ruling.decision == RuleDecision::Allow);
+        self.proposed = None;
+    }
+
+    /// Whether a rule wants it to be asked about, or forbids it.
+    pub(super) fn is_ruled_against(&self) -> bool {
+        let ruling = self.judgement.ruling.as_ref();
+        ruling.is_some_and(|ruling| ruling.decision != RuleDecision::Allow)
+    }
+
+    /// What is dangerous about it.
+    pub(super) fn danger(&self) -> Option<String> {
+        match &self.judgement.class {
+            Class::Dangerous(danger) => Some(danger.to_string()),
+            Class::Safe | Class::Unknown { .. } => None,
+        }
     }
 }
 

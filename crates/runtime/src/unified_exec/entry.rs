@@ -29,6 +29,8 @@ pub(crate) struct LiveEntry {
     pub(crate) calls: tokio::sync::Mutex<()>,
     /// What was typed of a line that is not complete.
     typed: Mutex<String>,
+    /// How many prompts there were when something was last typed.
+    typed_at: AtomicU64,
     /// How much of what was refused to it has been told.
     told_denials: AtomicUsize,
     told_more: AtomicU64,
@@ -66,6 +68,7 @@ impl LiveEntry {
             justification,
             calls: tokio::sync::Mutex::default(),
             typed: Mutex::default(),
+            typed_at: AtomicU64::new(0),
             told_denials: AtomicUsize::new(0),
             told_more: AtomicU64::new(0),
             call: AtomicU64::new(0),
@@ -82,6 +85,12 @@ impl LiveEntry {
         self.call.load(Ordering::SeqCst) == number
     }
 
+    /// Whether it is a shell that reads at a prompt at which nothing has been typed yet.
+    pub(crate) fn is_at_fresh_prompt(&self) -> bool {
+        let typed_at = self.typed_at.load(Ordering::SeqCst);
+        self.typed().is_empty() && self.process.at_prompt().is_some_and(|prompt| prompt > typed_at)
+    }
+
     /// What the process will have read of its line when this has been typed too.
     pub(crate) fn line_with(&self, input: &str) -> String {
         format!("{}{input}", self.typed())
@@ -89,6 +98,7 @@ impl LiveEntry {
 
     /// This was typed.
     pub(crate) fn was_typed(&self, input: &str) {
+        self.typed_at.store(self.process.prompts(), Ordering::SeqCst);
         let mut typed = self.typed();
         match input.rsplit_once(['\n', '\r']) {
             Some((_, rest)) => rest.clone_into(&mut typed),

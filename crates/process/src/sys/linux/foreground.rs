@@ -8,6 +8,7 @@ use crate::live::{Seen, Waiter};
 use rustix::process::Pid;
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
+use std::time::Duration;
 
 /// What a process reads its input from, as every process sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,8 +50,32 @@ pub(super) fn look(root: i32, group: Option<Pid>, inlet: Inlet) -> Seen {
     match (waiter, hidden) {
         (Some(waiter), _) => Seen::Waiting(waiter),
         (None, true) => Seen::Hidden,
-        (None, false) => Seen::Working,
+        (None, false) => match group.and_then(|_| reader_elsewhere(root, inlet)) {
+            Some(waiter) => Seen::Waiting(waiter),
+            None => Seen::Working,
+        },
     }
+}
+
+/// Looks at one process alone: whether a thread of it waits for input, whatever its others do.
+pub(super) fn look_at(process: i32, inlet: Inlet) -> Option<Waiter> {
+    let threads = numbers_in(&format!("/proc/{process}/task")).ok()?;
+    threads.into_iter().find_map(|thread| match what(process, thread, inlet) {
+        Doing::Waits(waiter) => Some(waiter),
+        Doing::WaitsElsewhere | Doing::Works | Doing::Hidden => None,
+    })
+}
+
+/// Somebody who waits for input of the terminal from another session, to whom the foreground has handed it,
+/// as a client of `tmux` does. Nobody else can: the kernel stops who reads in the background.
+fn reader_elsewhere(root: i32, inlet: Inlet) -> Option<Waiter> {
+    let session = stat(root, SESSION)?;
+    let guard = stat(root, PARENT)?.parse().ok()?;
+    let others = members(guard, None).into_iter();
+    let others = others.filter(|&process| {
+        process != guard && stat(process, SESSION).is_some_and(|other| other != session)
+    });
+    others.into_iter().find_map(|process| look_at(process, inlet))
 }
 
 /// How long a thread has run, in nanoseconds.
@@ -99,18 +124,24 @@ fn numbers_in(directory: &str) -> std::io::Result<Vec<i32>> {
     Ok(names.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect())
 }
 
+/// Fields of `/proc/PID/stat`.
+const STATE: usize = 0;
+const PARENT: usize = 1;
+const GROUP: usize = 2;
+const SESSION: usize = 3;
+
 /// A field of `/proc/PID/stat`, counted from the state, which comes after the name.
 fn stat(process: i32, field: usize) -> Option<String> {
     let text = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
     text.rsplit(')').next()?.split_whitespace().nth(field).map(str::to_owned)
 }
 
-fn group_of(process: i32) -> Option<i32> {
-    stat(process, 2)?.parse().ok()
+pub(super) fn group_of(process: i32) -> Option<i32> {
+    stat(process, GROUP)?.parse().ok()
 }
 
 fn is_dead(process: i32) -> bool {
-    matches!(stat(process, 0).as_deref(), None | Some("Z" | "X"))
+    matches!(stat(process, STATE).as_deref(), None | Some("Z" | "X"))
 }
 
 /// What one thread is doing.
@@ -139,7 +170,7 @@ fn what(process: i32, thread: i32, inlet: Inlet) -> Doing {
     Doing::Waits(Waiter {
         thread,
         has_run: has_run(thread),
-        for_a_while: waits.for_a_while,
+        limit: waits.limit,
         relays: others.into_iter().any(|&fd| brings_output(process, fd)),
     })
 }
@@ -153,7 +184,8 @@ struct Call {
 /// What a call waits for.
 struct Waits {
     on: Vec<i32>,
-    for_a_while: bool,
+    /// For how long.
+    limit: Option<Duration>,
 }
 
 impl Call {
@@ -173,32 +205,57 @@ impl Call {
     fn waits_for(&self, process: i32) -> Option<Waits> {
         let [first, second, third, fourth, fifth, _] = self.arguments;
         let count = usize::try_from(first).ok()?.min(MOST_DESCRIPTORS);
-        let limited = |milliseconds: u64| milliseconds as i32 >= 0;
+        let milliseconds = |limit: u64| u64::try_from(limit as i32).ok().map(Duration::from_millis);
         match self.number {
-            libc::SYS_read | libc::SYS_readv => {
-                Some(Waits { on: vec![first as i32], for_a_while: false })
-            }
+            libc::SYS_read | libc::SYS_readv => Some(Waits { on: vec![first as i32], limit: None }),
             number if is_select(number) => {
-                Some(Waits { on: selected(process, second, count)?, for_a_while: fifth != 0 })
+                let limit = match number == libc::SYS_pselect6 {
+                    true => time_in(process, fifth, Unit::Nanoseconds)?,
+                    false => time_in(process, fifth, Unit::Microseconds)?,
+                };
+                Some(Waits { on: selected(process, second, count)?, limit })
             }
             number if is_poll(number) => {
                 let count = usize::try_from(second).ok()?.min(MOST_DESCRIPTORS);
-                let for_a_while = match number == libc::SYS_ppoll {
-                    true => third != 0,
-                    false => limited(third),
+                let limit = match number == libc::SYS_ppoll {
+                    true => time_in(process, third, Unit::Nanoseconds)?,
+                    false => milliseconds(third),
                 };
-                Some(Waits { on: polled(process, first, count)?, for_a_while })
+                Some(Waits { on: polled(process, first, count)?, limit })
             }
             number if is_epoll(number) => {
-                let for_a_while = match number == libc::SYS_epoll_pwait2 {
-                    true => fourth != 0,
-                    false => limited(fourth),
+                let limit = match number == libc::SYS_epoll_pwait2 {
+                    true => time_in(process, fourth, Unit::Nanoseconds)?,
+                    false => milliseconds(fourth),
                 };
-                Some(Waits { on: watched(process, first as i32)?, for_a_while })
+                Some(Waits { on: watched(process, first as i32)?, limit })
             }
             _ => None,
         }
     }
+}
+
+/// What the second number of a time counts.
+#[derive(Clone, Copy)]
+enum Unit {
+    Microseconds,
+    Nanoseconds,
+}
+
+/// A time in the memory of another process, or that there is none; nothing where it cannot be read.
+#[expect(clippy::option_option, reason = "a time that is not there is not one that cannot be read")]
+fn time_in(process: i32, address: u64, unit: Unit) -> Option<Option<Duration>> {
+    if address == 0 {
+        return Some(None);
+    }
+    let bytes = read_memory(process, address, 16)?;
+    let number = |bytes: &[u8]| u64::from_ne_bytes(bytes.try_into().unwrap_or_default());
+    let (seconds, parts) = (number(&bytes[..8]), number(&bytes[8..]));
+    let parts = match unit {
+        Unit::Microseconds => Duration::from_micros(parts),
+        Unit::Nanoseconds => Duration::from_nanos(parts),
+    };
+    Some(Some(Duration::from_secs(seconds).saturating_add(parts)))
 }
 
 fn is_select(number: i64) -> bool {

@@ -1,13 +1,14 @@
 //! What can be seen of a process from our end of its input.
 
-use super::foreground::{Inlet, look};
-use crate::live::Seen;
+use super::foreground::{Inlet, group_of, look, look_at};
+use crate::live::{Seen, Waiter};
 use crate::sys::{Terminal, Writer};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::OwnedFd;
 use rustix::process::{Signal, kill_process_group};
 use rustix::pty::OpenptFlags;
 use rustix::termios::{LocalModes, tcgetattr, tcgetpgrp};
+use std::path::PathBuf;
 use std::sync::{Arc, Weak};
 use tokio::io::unix::AsyncFd;
 
@@ -63,6 +64,19 @@ impl Sight {
             }
             Through::Nothing => Seen::Working,
         }
+    }
+
+    /// Whether the process itself is in the foreground of its terminal and waits for input there, whatever
+    /// others do: a shell at its prompt may have helpers that work.
+    pub(crate) fn look_at_root(&self) -> Option<Waiter> {
+        let Through::Terminal { ours, device } = &self.through else { return None };
+        let group = tcgetpgrp(ours.get_ref()).ok()?.as_raw_nonzero().get();
+        (group_of(self.root)? == group).then(|| look_at(self.root, Inlet::Terminal(*device)))?
+    }
+
+    /// Where the process is.
+    pub(crate) fn current_dir(&self) -> Option<PathBuf> {
+        std::fs::read_link(format!("/proc/{}/cwd", self.root)).ok()
     }
 
     /// Sends a signal to what runs in the foreground of the terminal. Whether there is something.

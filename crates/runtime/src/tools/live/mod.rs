@@ -3,6 +3,7 @@
 mod exec_command;
 mod processes;
 mod read_output;
+mod typed;
 mod write_stdin;
 
 pub(super) use exec_command::ExecCommandHandler;
@@ -72,5 +73,19 @@ fn output(reply: &UnifiedExecReply) -> ToolOutput {
         Ok(text) => ToolOutput::text(text, success),
         // Text, numbers and lists of them can always be written.
         Err(error) => ToolOutput::text(error.to_string(), false),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_waits_within_its_limits() {
+        let ms = Duration::from_millis;
+        assert_eq!(yield_time(None), ms(10_000));
+        for (asked, waits) in [(0, 250), (249, 250), (2500, 2500), (u64::MAX, 30_000)] {
+            assert_eq!(yield_time(Some(asked)), ms(waits));
+        }
     }
 }

@@ -1,22 +1,16 @@
 //! `write_stdin`: types something to a live process, and returns what it printed.
 
+use super::typed::{TypedInput, TypingTool};
 use super::{invalid, output, pattern, size, wanted, yield_time};
-use crate::approval::Answer;
-use crate::audit::{DecidedBy, Record};
-use crate::orchestrator::{
-    ApprovalCtx, FirstAttempt, SandboxAttempt, Sandboxable, ToolCtx, ToolOrchestrator, ToolRuntime,
-};
-use crate::request::{CommandInput, CommandLine};
-use crate::tools::command::{AskedCommand, CommandTool, ShellRequest};
+use crate::orchestrator::{ToolCtx, ToolOrchestrator};
 use crate::tools::registry::{ToolHandler, ToolInvocation, ToolSpec};
 use crate::tools::{parse, schema, wrong_kind};
 use crate::unified_exec::{LiveEntry, Wanted, Whereabouts, reply, wake_when_printed};
 use bytes::Bytes;
 use regex::bytes::Regex;
-use sandgate_process::{Login, Patience, SIGNAL_NAMES, TerminalSize, keys, signal_number};
+use sandgate_process::{Deed, Patience, SIGNAL_NAMES, TerminalSize, keys, signal_number};
 use sandgate_protocol::{
-    CodexErr, Denials, ExecExpiration, ReturnReason, SandboxPermissions, SandboxPolicy, ToolOutput,
-    ToolPayload, UnifiedExecReply, WriteStdinToolCallParams,
+    CodexErr, ReturnReason, ToolOutput, ToolPayload, UnifiedExecReply, WriteStdinToolCallParams,
 };
 use std::pin::Pin;
 use std::time::Duration;
@@ -26,6 +20,9 @@ pub(crate) struct WriteStdinHandler;
 
 /// The most that is typed at once.
 const MAX_INPUT_BYTES: usize = 1 << 20;
+
+/// How long a process is given to draw itself anew before it is typed to.
+const REDRAWN: Duration = Duration::from_millis(100);
 
 impl ToolHandler for WriteStdinHandler {
     fn spec(&self) -> ToolSpec {
@@ -64,8 +61,7 @@ async fn write(invocation: &ToolInvocation<'_>) -> Result<ToolOutput, CodexErr> 
     let reply = if entry.whereabouts == Whereabouts::Confined || typing.input.is_empty() {
         typing.carry_out(&entry, ctx).await?
     } else {
-        let line = entry.line_with(&typing.input);
-        let request = judged(&line, &entry, ctx)?;
+        let request = TypedInput::new(&typing.input, &entry, ctx)?;
         let tool = TypingTool { typing: &typing, entry: &entry };
         ToolOrchestrator.run(&tool, &request, ctx).await?.output
     };
@@ -75,32 +71,8 @@ async fn write(invocation: &ToolInvocation<'_>) -> Result<ToolOutput, CodexErr> 
     Ok(output(&reply))
 }
 
-/// A line for a process outside the sandbox is judged as a command that asks to run there.
-fn judged(line: &str, entry: &LiveEntry, ctx: &ToolCtx<'_>) -> Result<ShellRequest, CodexErr> {
-    let policy = &ctx.services.config.sandbox_policy;
-    let sandbox_permissions = match policy {
-        SandboxPolicy::DangerFullAccess => SandboxPermissions::UseDefault,
-        _ => SandboxPermissions::RequireEscalated,
-    };
-    let started_with = || format!("typed to {}", entry.command.join(" "));
-    let asked = AskedCommand {
-        command: CommandLine::Script {
-            text: line.trim_end_matches(['\n', '\r']).to_owned(),
-            shell: None,
-            login: Login::No,
-        },
-        workdir: Some(entry.cwd.clone()),
-        expiration: ExecExpiration::Cancellation,
-        input: CommandInput::Nothing,
-        sandbox_permissions,
-        justification: Some(entry.justification.clone().unwrap_or_else(started_with)),
-        prefix_rule: None,
-    };
-    ShellRequest::new(asked, ctx)
-}
-
 /// What is to be done to a process.
-struct Typing {
+pub(super) struct Typing {
     id: String,
     input: String,
     close: bool,
@@ -144,7 +116,7 @@ impl Typing {
     }
 
     /// Does it, and waits for the answer.
-    async fn carry_out(
+    pub(super) async fn carry_out(
         &self,
         entry: &LiveEntry,
         ctx: &ToolCtx<'_>,
@@ -154,14 +126,27 @@ impl Typing {
             let answered = process.answer(process.now(), self.patience(ctx)).await;
             return reply(&self.id, entry, &answered, self.wanted);
         }
-        let moment = if self.does_something() { process.moment() } else { process.now() };
+        // The end of input is typed too, at a terminal.
+        let types = self.close || !self.input.is_empty();
+        let mut moment = match (self.does_something(), types) {
+            (false, _) => process.now(),
+            (true, false) => process.moment(Deed::Telling),
+            (true, true) => process.moment(Deed::Typing),
+        };
         if let Some(size) = self.size {
             let resized = process.resize(size);
             resized.map_err(|error| CodexErr::ToolExecutionFailed(error.to_string()))?;
+            if !self.input.is_empty() {
+                // A shell shows its prompt again, which must not pass for the answer to what follows.
+                let patience = Patience { limit: REDRAWN, pattern: None, ..self.patience(ctx) };
+                process.settle(moment, patience).await;
+                moment = process.moment(Deed::Typing);
+            }
         }
         if !self.input.is_empty() {
-            process.type_in(Bytes::copy_from_slice(self.input.as_bytes()), self.limit).await;
+            // Before it is: a call that is given up half-way must not leave a line that nobody knows of.
             entry.was_typed(&self.input);
+            process.type_in(Bytes::copy_from_slice(self.input.as_bytes()), self.limit).await;
         }
         if let Some(signal) = self.signal {
             process.signal(signal);
@@ -181,54 +166,4 @@ impl Typing {
 
 fn signal(tool: &str, name: &str) -> Result<i32, CodexErr> {
     signal_number(name).ok_or_else(|| invalid(tool, format!("signal is {SIGNAL_NAMES}")))
-}
-
-/// Types to a process outside the sandbox, once that is permitted.
-struct TypingTool<'a> {
-    typing: &'a Typing,
-    entry: &'a LiveEntry,
-}
-
-impl Sandboxable<ShellRequest> for TypingTool<'_> {
-    fn escalate_on_failure(&self) -> bool {
-        false
-    }
-
-    fn sandbox_mode_for_first_attempt(&self, request: &ShellRequest) -> FirstAttempt {
-        CommandTool.sandbox_mode_for_first_attempt(request)
-    }
-}
-
-impl ToolRuntime<ShellRequest> for TypingTool<'_> {
-    type Output = UnifiedExecReply;
-
-    async fn start_approval_async(
-        &self,
-        request: &ShellRequest,
-        approval: ApprovalCtx<'_>,
-        ctx: &ToolCtx<'_>,
-    ) -> Answer {
-        CommandTool.start_approval_async(request, approval, ctx).await
-    }
-
-    fn describe(&self, request: &ShellRequest, ctx: &ToolCtx<'_>) -> Vec<Record> {
-        CommandTool.describe(request, ctx)
-    }
-
-    fn decided_by(&self, request: &ShellRequest) -> DecidedBy {
-        CommandTool.decided_by(request)
-    }
-
-    async fn run(
-        &self,
-        _request: &ShellRequest,
-        _attempt: &SandboxAttempt,
-        ctx: &ToolCtx<'_>,
-    ) -> Result<UnifiedExecReply, CodexErr> {
-        self.typing.carry_out(self.entry, ctx).await
-    }
-
-    fn denial(&self, _output: &UnifiedExecReply) -> Option<Denials> {
-        None
-    }
 }
