@@ -67,6 +67,18 @@ impl CliSession {
         }
     }
 
+    /// The same for a session in the daemon.
+    #[cfg(unix)]
+    pub(crate) fn terms(&self) -> std::io::Result<sandgate_runtime::daemon::SessionTerms> {
+        let config = self.config();
+        Ok(sandgate_runtime::daemon::SessionTerms {
+            workspace: std::path::absolute(&config.workspace)?,
+            approval_policy: config.approval_policy,
+            sandbox_policy: config.sandbox_policy,
+            env: (&config.own_env).into(),
+        })
+    }
+
     /// The session.
     pub(crate) fn config(&self) -> SessionConfig {
         let mut config = SessionConfig::new(self.cd.clone().unwrap_or_else(|| ".".into()));

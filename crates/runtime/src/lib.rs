@@ -8,6 +8,8 @@
 
 mod approval;
 pub mod audit;
+#[cfg(unix)]
+pub mod daemon;
 mod deltas;
 mod directory;
 mod environment;

@@ -7,6 +7,7 @@ use crate::orchestrator::RiskAssessor;
 use crate::request::KeepOutput;
 use crate::tools::ToolHandler;
 use crate::turn_diff::TurnDiffs;
+use crate::unified_exec::ProcessNames;
 use sandgate_policy::rules::Rules;
 use sandgate_process::ModelFormat;
 use sandgate_protocol::{AskForApproval, SandboxPolicy};
@@ -53,6 +54,8 @@ pub struct SessionConfig {
     pub tap: Option<Arc<dyn OutputTap>>,
     /// Whether what turns change is followed.
     pub turn_diffs: TurnDiffs,
+    /// The ids of its live processes, and of those of other sessions that must have others.
+    pub(crate) process_names: Arc<ProcessNames>,
     /// Tools beside those that every session has. One of the same name takes the other's place.
     pub tools: Vec<Arc<dyn ToolHandler>>,
 }
@@ -77,6 +80,7 @@ impl SessionConfig {
             keep: KeepOutput::Everything,
             tap: None,
             turn_diffs: TurnDiffs::default(),
+            process_names: Arc::default(),
             tools: Vec::new(),
         }
     }

@@ -81,6 +81,12 @@ impl Session {
     pub fn begin_turn(&self) -> Turn {
         Turn::new(&self.services)
     }
+
+    /// What its calls share.
+    #[cfg(unix)]
+    pub(crate) fn services(&self) -> &Arc<Services> {
+        &self.services
+    }
 }
 
 impl Requester {

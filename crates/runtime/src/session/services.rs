@@ -58,7 +58,7 @@ impl Services {
         };
         let services = Arc::new_cyclic(|me| Self {
             me: Weak::clone(me),
-            live: UnifiedExecProcessManager::default(),
+            live: UnifiedExecProcessManager::new(Arc::clone(&config.process_names)),
             id: uuid::Uuid::now_v7().to_string(),
             audit,
             runtime,
@@ -104,6 +104,12 @@ impl Services {
     /// The rules as they are now.
     pub(crate) fn rules(&self) -> Arc<Rules> {
         Arc::clone(&self.rules.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Goes by these rules from now on.
+    #[cfg(unix)]
+    pub(crate) fn replace_rules(&self, rules: Rules) {
+        *self.rules.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(rules);
     }
 
     /// The warnings that nobody could hear yet.

@@ -6,6 +6,8 @@ mod read_output;
 mod write_stdin;
 
 pub(super) use exec_command::ExecCommandHandler;
+#[cfg(unix)]
+pub(crate) use processes::process_info;
 pub(super) use processes::{KillProcessHandler, ListProcessesHandler};
 pub(super) use read_output::ReadOutputHandler;
 pub(super) use write_stdin::WriteStdinHandler;

@@ -47,7 +47,7 @@ impl ToolHandler for ListProcessesHandler {
             };
             let ListProcessesToolCallParams {} = parse(invocation.tool_name, arguments)?;
             let all = invocation.services.live.all();
-            let infos: Vec<ProcessInfo> = all.iter().map(|(id, entry)| info(id, entry)).collect();
+            let infos: Vec<ProcessInfo> = all.iter().map(|(id, entry)| process_info(id, entry)).collect();
             let text = serde_json::to_string(&infos);
             text.map(|text| ToolOutput::text(text, true))
                 .map_err(|error| CodexErr::ToolExecutionFailed(error.to_string()))
@@ -97,7 +97,7 @@ impl ToolHandler for KillProcessHandler {
 }
 
 /// What there is to know about a process.
-fn info(id: &str, entry: &LiveEntry) -> ProcessInfo {
+pub(crate) fn process_info(id: &str, entry: &LiveEntry) -> ProcessInfo {
     let (state, exit_code) = match entry.process.state() {
         LiveState::Exited(code) => (ProcessState::Exited, Some(code)),
         LiveState::WaitingForInput => (ProcessState::WaitingForInput, None),
@@ -113,5 +113,6 @@ fn info(id: &str, entry: &LiveEntry) -> ProcessInfo {
         age_seconds: entry.process.age().as_secs(),
         printed_bytes: entry.process.kept().end,
         last_line: visible_line(&entry.process.last_line()),
+        kept: false,
     }
 }
