@@ -2,6 +2,7 @@
 
 use super::support::{Running, World, eventually};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::termios::{LocalModes, OutputModes, Termios, Winsize, tcgetattr, tcsetwinsize};
 use std::fs::File;
 use std::io::{Read as _, Write as _};
 use std::process::Stdio;
@@ -66,8 +67,37 @@ impl Terminal {
         self.keyboard.write_all(keys.as_bytes()).unwrap();
     }
 
+    /// Gives the terminal another size.
+    #[allow(dead_code, reason = "each test file uses its own share of this module")]
+    pub(crate) fn resize(&mut self, rows: u16, columns: u16) {
+        let size = Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
+        tcsetwinsize(&self.keyboard, size).unwrap();
+    }
+
+    /// Whether the terminal passes every key on as it is.
+    #[allow(dead_code, reason = "each test file uses its own share of this module")]
+    pub(crate) fn is_raw(&self) -> bool {
+        let Termios { output_modes, local_modes, .. } = tcgetattr(&self.keyboard).unwrap();
+        let edits = local_modes.contains(LocalModes::ICANON | LocalModes::ECHO | LocalModes::ISIG);
+        !(edits && output_modes.contains(OutputModes::OPOST))
+    }
+
+    /// Sends a signal to the program.
+    #[allow(dead_code, reason = "each test file uses its own share of this module")]
+    pub(crate) fn signal(&self, signal: rustix::process::Signal) {
+        self.running.signal(signal);
+    }
+
+    /// Waits for the program's end, and gives back its exit code and whether the terminal is left raw.
+    #[allow(dead_code, reason = "each test file uses its own share of this module")]
+    pub(crate) fn left(mut self) -> (Option<i32>, bool) {
+        let code = self.running.child.wait().unwrap().code();
+        (code, self.is_raw())
+    }
+
     /// Waits for a question and answers it. Gives back what was shown up to there.
     #[track_caller]
+    #[allow(dead_code, reason = "each test file uses its own share of this module")]
     pub(crate) fn answer(&mut self, line: &str) -> String {
         let shown = self.until("\n> ");
         self.press(&format!("{line}\n"));
