@@ -4,7 +4,7 @@ use crate::decide::Decide;
 use crate::sandbox::Mode;
 use crate::settings::{config_home, rules_in_effect};
 use sandgate_protocol::{AskForApproval, NetworkAccess, SandboxPolicy};
-use sandgate_runtime::SessionConfig;
+use sandgate_runtime::{Keeping, SessionConfig};
 use sandgate_runtime::audit::AuditOptions;
 use std::path::PathBuf;
 
@@ -105,6 +105,9 @@ impl CliSession {
         config.own_env = std::env::vars_os().collect();
         config.config_home = config_home();
         config.audit = Some(AuditOptions::default());
+        if let Ok(program) = std::env::current_exe() {
+            config.keeping = Keeping::ByDaemon { program };
+        }
         config.rules = rules_in_effect();
         config
     }

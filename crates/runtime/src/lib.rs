@@ -44,7 +44,7 @@ pub use orchestrator::{SandboxAttempt, Sandboxable, ToolCtx, ToolOrchestrator, T
 pub use outcome::CommandOutcome;
 pub use request::{CommandInput, CommandLine, KeepOutput, new_call_id};
 pub use runtime::Runtime;
-pub use session::{Requester, Session, SessionConfig, Turn};
+pub use session::{Keeping, Requester, Session, SessionConfig, Turn};
 pub use terminal::{TerminalOutcome, TerminalRequest};
 pub use terminal::{enforcement, run_in_terminal_as_person, unfinished_roots};
 pub use tools::{

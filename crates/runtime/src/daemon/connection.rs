@@ -3,7 +3,7 @@
 use super::lines::{Line, Lines, Writer, split};
 use super::pool::Pool;
 use super::wire::{CallResult, PROTOCOL, Reply, Request, WireCall};
-use super::{DaemonError, attach};
+use super::{DaemonError, KeptReply, attach, keep};
 use crate::approval::Approver;
 use crate::{Delivery, Session, ToolResult};
 use sandgate_protocol::{CallId, CodexErr, Event, ExecCommandToolCallParams, ToolCall, ToolOutput};
@@ -94,10 +94,51 @@ impl Connection {
                 }
                 Err(error) => self.error(&error.to_string()).await,
             },
+            Request::Keep { request } => {
+                let (pool, cancel) = (Rc::clone(&self.pool), CancellationToken::new());
+                let kept = keep::keep(&pool, &request, &cancel);
+                self.while_here(&cancel, kept).await
+            }
+            Request::Describe { process_id } => match keep::describe(&self.pool, &process_id) {
+                Ok(described) => self.writer.write(&Reply::Described(Box::new(described))).await,
+                Err(error) => self.error(&error.to_string()).await,
+            },
+            Request::Type { params, typed } => {
+                let (pool, cancel) = (Rc::clone(&self.pool), CancellationToken::new());
+                let answered = keep::type_to(&pool, params, &typed, &cancel);
+                self.while_here(&cancel, answered).await
+            }
             // What came too late: what it was about is over.
             Request::Answer { .. } | Request::Cancel {} => Ok(()),
             Request::Detach {} | Request::Input { .. } | Request::Resize { .. } => Ok(()),
             Request::Stop {} => Ok(()),
+        }
+    }
+
+    /// Waits for the answer of a kept process, as long as the client does.
+    async fn while_here(
+        &mut self,
+        cancel: &CancellationToken,
+        work: impl Future<Output = Result<KeptReply, DaemonError>>,
+    ) -> io::Result<()> {
+        tokio::pin!(work);
+        let mut here = Here::Yes;
+        let answered = loop {
+            tokio::select! {
+                answered = &mut work => break answered,
+                line = self.lines.next::<Request>(), if here == Here::Yes => {
+                    here = match line {
+                        Ok(Some(Line::Read(Request::Cancel {}))) => Here::Cancelled,
+                        _ => Here::Gone,
+                    };
+                    cancel.cancel();
+                }
+            }
+        };
+        match (here, answered) {
+            (Here::Gone, _) => Err(io::ErrorKind::BrokenPipe.into()),
+            (_, Ok(kept)) => self.writer.write(&Reply::Kept(Box::new(kept))).await,
+            (_, Err(error)) => self.error(&error.to_string()).await,
         }
     }
 

@@ -9,6 +9,8 @@
 mod attach;
 mod client;
 mod connection;
+mod keep;
+mod keeper;
 mod lines;
 mod place;
 mod pool;
@@ -16,6 +18,8 @@ mod server;
 mod wire;
 
 pub use client::{Client, Launcher, stop};
+pub use keep::{Described, KeepRequest, KeptReply};
+pub(crate) use keeper::{Keeper, KeptProcess, list_kept};
 pub use place::Place;
 pub use pool::Farewell;
 pub use server::Daemon;

@@ -6,7 +6,7 @@ use super::{DaemonError, Place};
 use crate::rules::{self, ProjectRules};
 use crate::tools::process_info;
 use crate::unified_exec::{LiveEntry, ProcessNames};
-use crate::{Runtime, Session, SessionConfig, TurnDiffs};
+use crate::{Keeping, Runtime, Session, SessionConfig, TurnDiffs};
 use sandgate_protocol::{ProcessInfo, SandboxPolicy};
 use std::cell::{Cell, RefCell};
 use std::path::Path;
@@ -85,6 +85,7 @@ impl Pool {
         config.rules = loaded.rules;
         config.front_end = "session".to_owned();
         config.turn_diffs = TurnDiffs::Off;
+        config.keeping = Keeping::Here;
         config.process_names = Arc::clone(&self.names);
         let session = Session::start(Arc::clone(&self.runtime), config);
         let session = Rc::new(session.map_err(|error| refused(&error))?);

@@ -1,11 +1,12 @@
 //! What the daemon and its clients say to each other: JSON, a line each. `docs/spec/daemon.md` has the
 //! order in which it is said.
 
+use super::keep::{Described, KeepRequest, KeptReply};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use sandgate_protocol::{
     ApprovalId, AskForApproval, CallId, Event, ProcessInfo, ReviewDecision, SandboxPolicy,
-    TerminalSizeParams, ToolCall, ToolPayload,
+    TerminalSizeParams, ToolCall, ToolPayload, WriteStdinToolCallParams,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -68,6 +69,23 @@ pub enum Request {
     },
     /// The terminal is not wanted any longer.
     Detach {},
+    /// A session's process is to be kept.
+    Keep {
+        /// Which, and on what terms.
+        request: Box<KeepRequest>,
+    },
+    /// What must be known of a kept process before anything is typed to it.
+    Describe {
+        /// The process.
+        process_id: String,
+    },
+    /// Something for a kept process that the session has judged.
+    Type {
+        /// What.
+        params: WriteStdinToolCallParams,
+        /// The beginning of the line that it was judged with.
+        typed: String,
+    },
     /// The daemon is to end, and all processes with it.
     Stop {},
 }
@@ -125,6 +143,10 @@ pub enum Reply {
     },
     /// The terminal is given back.
     Detached {},
+    /// The answer of a kept process.
+    Kept(Box<KeptReply>),
+    /// What must be known of one.
+    Described(Box<Described>),
     /// The daemon is about to end.
     Stopping {},
     /// It cannot be done.

@@ -8,7 +8,7 @@ mod recovery;
 mod services;
 mod turn;
 
-pub use config::SessionConfig;
+pub use config::{Keeping, SessionConfig};
 pub(crate) use services::Services;
 pub use turn::Turn;
 

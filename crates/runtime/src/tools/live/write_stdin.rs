@@ -18,8 +18,10 @@ use sandgate_protocol::{
     CodexErr, Denials, ExecExpiration, ReturnReason, SandboxPermissions, SandboxPolicy, ToolOutput,
     ToolPayload, UnifiedExecReply, WriteStdinToolCallParams,
 };
+use std::path::Path;
 use std::pin::Pin;
 use std::time::Duration;
+use tokio_util::sync::CancellationToken;
 
 /// `write_stdin`.
 pub(crate) struct WriteStdinHandler;
@@ -57,15 +59,26 @@ async fn write(invocation: &ToolInvocation<'_>) -> Result<ToolOutput, CodexErr> 
     };
     let ctx = &invocation.ctx();
     let params: WriteStdinToolCallParams = parse(ctx.tool_name, arguments)?;
-    let entry = ctx.services.live.get(&params.process_id)?;
-    let typing = Typing::new(params, &entry, ctx)?;
+    let entry = match ctx.services.live.get(&params.process_id) {
+        Ok(entry) => entry,
+        #[cfg(unix)]
+        Err(unknown) => return super::kept::write(params, unknown, ctx).await,
+        #[cfg(not(unix))]
+        Err(unknown) => return Err(unknown),
+    };
+    let typing = Typing::new(params, &entry, ctx.tool_name)?;
     let _alone = entry.calls.lock().await;
     entry.begin_call();
     let reply = if entry.whereabouts == Whereabouts::Confined || typing.input.is_empty() {
-        typing.carry_out(&entry, ctx).await?
+        typing.carry_out(&entry, ctx.turn.cancellation()).await?
     } else {
         let line = entry.line_with(&typing.input);
-        let request = judged(&line, &entry, ctx)?;
+        let to = TypedTo {
+            command: &entry.command,
+            cwd: &entry.cwd,
+            justification: entry.justification.as_deref(),
+        };
+        let request = judged(&line, to, ctx)?;
         let tool = TypingTool { typing: &typing, entry: &entry };
         ToolOrchestrator.run(&tool, &request, ctx).await?.output
     };
@@ -75,25 +88,55 @@ async fn write(invocation: &ToolInvocation<'_>) -> Result<ToolOutput, CodexErr> 
     Ok(output(&reply))
 }
 
+/// Types what was judged elsewhere, after this beginning of a line, and waits for the answer.
+#[cfg(unix)]
+pub(crate) async fn type_unjudged(
+    entry: &LiveEntry,
+    params: WriteStdinToolCallParams,
+    typed: &str,
+    cancel: &CancellationToken,
+) -> Result<UnifiedExecReply, CodexErr> {
+    let typing = Typing::new(params, entry, "write_stdin")?;
+    let _alone = entry.calls.lock().await;
+    entry.begin_call();
+    if !typing.input.is_empty() && entry.half_typed() != typed {
+        let text = "somebody else has typed to it meanwhile, so nothing was typed: try again";
+        return Err(CodexErr::ToolExecutionFailed(text.to_owned()));
+    }
+    typing.carry_out(entry, cancel).await
+}
+
+/// A process that something is typed to.
+#[derive(Clone, Copy)]
+pub(super) struct TypedTo<'a> {
+    pub(super) command: &'a [String],
+    pub(super) cwd: &'a Path,
+    pub(super) justification: Option<&'a str>,
+}
+
 /// A line for a process outside the sandbox is judged as a command that asks to run there.
-fn judged(line: &str, entry: &LiveEntry, ctx: &ToolCtx<'_>) -> Result<ShellRequest, CodexErr> {
+pub(super) fn judged(
+    line: &str,
+    to: TypedTo<'_>,
+    ctx: &ToolCtx<'_>,
+) -> Result<ShellRequest, CodexErr> {
     let policy = &ctx.services.config.sandbox_policy;
     let sandbox_permissions = match policy {
         SandboxPolicy::DangerFullAccess => SandboxPermissions::UseDefault,
         _ => SandboxPermissions::RequireEscalated,
     };
-    let started_with = || format!("typed to {}", entry.command.join(" "));
+    let started_with = || format!("typed to {}", to.command.join(" "));
     let asked = AskedCommand {
         command: CommandLine::Script {
             text: line.trim_end_matches(['\n', '\r']).to_owned(),
             shell: None,
             login: Login::No,
         },
-        workdir: Some(entry.cwd.clone()),
+        workdir: Some(to.cwd.to_owned()),
         expiration: ExecExpiration::Cancellation,
         input: CommandInput::Nothing,
         sandbox_permissions,
-        justification: Some(entry.justification.clone().unwrap_or_else(started_with)),
+        justification: Some(to.justification.map_or_else(started_with, str::to_owned)),
         prefix_rule: None,
     };
     ShellRequest::new(asked, ctx)
@@ -115,9 +158,8 @@ impl Typing {
     fn new(
         params: WriteStdinToolCallParams,
         entry: &LiveEntry,
-        ctx: &ToolCtx<'_>,
+        tool: &str,
     ) -> Result<Self, CodexErr> {
-        let tool = ctx.tool_name;
         let mut input = params.input.unwrap_or_default();
         if let Some(names) = &params.keys {
             let pressed = keys(names, entry.process.cursor_keys());
@@ -147,11 +189,11 @@ impl Typing {
     async fn carry_out(
         &self,
         entry: &LiveEntry,
-        ctx: &ToolCtx<'_>,
+        cancel: &CancellationToken,
     ) -> Result<UnifiedExecReply, CodexErr> {
         let process = &entry.process;
         if self.does_something() && process.end().is_some() {
-            let answered = process.answer(process.now(), self.patience(ctx)).await;
+            let answered = process.answer(process.now(), self.patience(cancel)).await;
             return reply(&self.id, entry, &answered, self.wanted);
         }
         let moment = if self.does_something() { process.moment() } else { process.now() };
@@ -169,12 +211,11 @@ impl Typing {
         if self.close {
             process.close_stdin().await;
         }
-        let answered = process.answer(moment, self.patience(ctx)).await;
+        let answered = process.answer(moment, self.patience(cancel)).await;
         reply(&self.id, entry, &answered, self.wanted)
     }
 
-    fn patience<'a>(&'a self, ctx: &'a ToolCtx<'_>) -> Patience<'a> {
-        let cancel = ctx.turn.cancellation();
+    fn patience<'a>(&'a self, cancel: &'a CancellationToken) -> Patience<'a> {
         Patience { limit: self.limit, pattern: self.pattern.as_ref(), cancel }
     }
 }
@@ -225,7 +266,7 @@ impl ToolRuntime<ShellRequest> for TypingTool<'_> {
         _attempt: &SandboxAttempt,
         ctx: &ToolCtx<'_>,
     ) -> Result<UnifiedExecReply, CodexErr> {
-        self.typing.carry_out(self.entry, ctx).await
+        self.typing.carry_out(self.entry, ctx.turn.cancellation()).await
     }
 
     fn denial(&self, _output: &UnifiedExecReply) -> Option<Denials> {
