@@ -5,7 +5,7 @@
 
 use crate::exit;
 use rustix::fd::AsFd as _;
-use sandgate_runtime::daemon::{Daemon, DaemonError, Place};
+use sandgate_runtime::daemon::{Daemon, Place};
 use sandgate_runtime::{Runtime, Stop};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
@@ -47,21 +47,21 @@ fn start(arguments: &DaemonArguments) -> io::Result<()> {
     let runtime = Arc::new(Runtime::start().map_err(io::Error::other)?);
     let asynchronous = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let idle = Duration::from_millis(arguments.idle_ms);
-    asynchronous.block_on(serve(runtime, &settings, idle)).map_err(io::Error::other)
+    asynchronous.block_on(serve(runtime, &settings, idle))
 }
 
 async fn serve(
     runtime: Arc<Runtime>,
     settings: &std::path::Path,
     idle: Duration,
-) -> Result<(), DaemonError> {
+) -> io::Result<()> {
     let stop = Stop::default();
-    listen_to_signals(&stop).map_err(DaemonError::Connection)?;
-    let daemon = Daemon::take(&Place::in_settings(settings))?;
+    listen_to_signals(&stop)?;
+    let daemon = Daemon::take(&Place::in_settings(settings)).map_err(io::Error::other)?;
     let word = if daemon.is_some() { "ready" } else { "there is one" };
     let _ = writeln!(io::stdout(), "{word}");
     let Some(daemon) = daemon else { return Ok(()) };
-    lose_standard_streams().map_err(DaemonError::Connection)?;
+    lose_standard_streams()?;
     // All is gone by now; whoever waits for that hears of it when this is dropped.
     let _farewell = daemon.serve(runtime, idle, stop.cancel).await;
     Ok(())

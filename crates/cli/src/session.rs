@@ -4,8 +4,8 @@ use crate::decide::Decide;
 use crate::sandbox::Mode;
 use crate::settings::{config_home, rules_in_effect};
 use sandgate_protocol::{AskForApproval, NetworkAccess, SandboxPolicy};
-use sandgate_runtime::{Keeping, SessionConfig};
 use sandgate_runtime::audit::AuditOptions;
+use sandgate_runtime::{Keeping, SessionConfig};
 use std::path::PathBuf;
 
 /// What may be said about a session.

@@ -209,7 +209,11 @@ fn nothing_is_left_after_the_end() {
     // One that has nothing to do.
     let settings = home.world.path(".codex");
     let idle = home.world.sandgate(&[
-        "daemon", "--settings", settings.to_str().unwrap(), "--idle-ms", "50",
+        "daemon",
+        "--settings",
+        settings.to_str().unwrap(),
+        "--idle-ms",
+        "50",
     ]);
     assert_eq!((idle.code, idle.stdout()), (Some(0), "ready\n"));
     assert!(!home.directory().exists());
@@ -226,7 +230,8 @@ fn two_that_start_at_once_settle_on_one() {
         let outcome = start.wait();
         assert_eq!(outcome.code, Some(0), "{outcome:?}");
     }
-    let mut ids: Vec<String> = home.list().iter().map(|one| one["process_id"].to_string()).collect();
+    let mut ids: Vec<String> =
+        home.list().iter().map(|one| one["process_id"].to_string()).collect();
     ids.sort();
     assert_eq!(ids, [r#""d1""#, r#""d2""#, r#""d3""#, r#""d4""#]);
 }
@@ -247,6 +252,13 @@ fn a_cage_cannot_reach_the_socket() {
     // Outside it can be done, so it is the cage that keeps it from happening.
     let own = home.world.other("python3").args(["-c", &try_it]).output().unwrap();
     assert!(String::from_utf8_lossy(&own.stdout).starts_with("connected"), "{own:?}");
+    // Nor what gave up rights that the daemon has, were its cage as leaky as it may.
+    let status = fs::read_to_string("/proc/self/status").unwrap();
+    if status.contains("NoNewPrivs:\t0") {
+        let mut gave_up = home.world.other("setpriv");
+        let gave_up = gave_up.args(["--no-new-privs", "python3", "-c", &try_it]).output().unwrap();
+        assert_eq!(String::from_utf8_lossy(&gave_up.stdout), "connected b''\n", "{gave_up:?}");
+    }
     for cd in [".", "ws"] {
         for network in [&[][..], &["--network"]] {
             let words = [&["--cd", cd, "--decide", "deny"], network].concat();
@@ -257,6 +269,12 @@ fn a_cage_cannot_reach_the_socket() {
             assert!(outcome.stdout().starts_with("refused"), "{cd}: {outcome:?}");
         }
     }
+    let sandgate = home.world.program(["sandbox", "--full-auto", "--", "python3", "-c", &try_it]);
+    let mut alone = home.world.other("python3");
+    alone.args(["-c", include_str!("support/without_namespaces.py")]);
+    alone.arg(sandgate.get_program()).args(sandgate.get_args());
+    let outcome = Running::start(&mut alone).wait();
+    assert!(outcome.stdout().starts_with("refused"), "without namespaces: {outcome:?}");
     let replace = "mv .codex elsewhere || rm -r .codex/daemon || touch .codex/daemon/x";
     let outcome = home.world.sandgate(&["run", "--decide", "deny", "--", replace]);
     assert_ne!(outcome.code, Some(0), "{outcome:?}");
@@ -274,7 +292,14 @@ fn a_cage_cannot_reach_the_socket() {
 fn a_caller_that_is_killed_takes_nothing_along() {
     let home = Home::new();
     let mut command = home.world.program([
-        "session", "start", "--id", "busy", "--", "sh", "-c", "echo begun > ws/begun; sleep 1000",
+        "session",
+        "start",
+        "--id",
+        "busy",
+        "--",
+        "sh",
+        "-c",
+        "echo begun > ws/begun; sleep 1000",
     ]);
     let waiting = Running::start(&mut command);
     eventually("it has begun", || fs::read_to_string(home.world.path("ws/begun")).ok());
@@ -282,7 +307,10 @@ fn a_caller_that_is_killed_takes_nothing_along() {
     waiting.wait();
     eventually("it is listed", || {
         let listed = home.list();
-        listed.iter().any(|one| one["process_id"] == "busy" && one["state"] == "running").then_some(())
+        listed
+            .iter()
+            .any(|one| one["process_id"] == "busy" && one["state"] == "running")
+            .then_some(())
     });
     assert_eq!(home.session(&["send", "busy", "--signal", "KILL"]).code, Some(137));
 }
@@ -314,4 +342,36 @@ fn users_do_not_see_each_other() {
     }
     assert_eq!(outcome.code, Some(125), "{outcome:?}");
     assert!(outcome.stderr.contains("belongs to another user"), "{outcome:?}");
+}
+
+/// spec DAEMON.10: A line that is no request, has a field that is not known, or is longer than 8 MiB is
+/// answered by an error line; after one that is too long the connection is closed.
+#[test]
+fn what_makes_no_sense_is_answered_by_an_error() {
+    use std::io::{BufRead as _, BufReader, Write as _};
+    let home = Home::new();
+    home.start(&["--", "cat"]);
+    let stream = UnixStream::connect(home.directory().join("socket")).unwrap();
+    let mut lines = BufReader::new(stream.try_clone().unwrap()).lines();
+    let mut next =
+        || lines.next().map(|line| serde_json::from_str::<Value>(&line.unwrap()).unwrap());
+    assert_eq!(next().unwrap()["type"], "hello");
+    for (line, reason) in [
+        ("not JSON", "this is no request"),
+        (r#"{"type":"list","more":1}"#, "unknown field `more`"),
+        (r#"{"type":"be_nice"}"#, "unknown variant `be_nice`"),
+        (r#"{"type":"call","calls":[]}"#, "there is no session yet"),
+    ] {
+        writeln!(&stream, "{line}").unwrap();
+        let reply = next().unwrap();
+        assert_eq!(reply["type"], "error", "{reply}");
+        assert!(reply["message"].as_str().unwrap().contains(reason), "{reply}");
+    }
+    writeln!(&stream, r#"{{"type":"list"}}"#).unwrap();
+    assert_eq!(next().unwrap()["type"], "processes");
+    // The daemon closes before it has read all of it.
+    let _ = (&stream).write_all(&vec![b'x'; (8 << 20) + (128 << 10)]);
+    let reply = next().unwrap();
+    assert!(reply["message"].as_str().unwrap().contains("longer than"), "{reply}");
+    assert_eq!(home.list().len(), 1, "the others are served");
 }

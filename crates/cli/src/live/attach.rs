@@ -1,7 +1,7 @@
 //! `sandgate attach`: a live process in the person's own terminal.
 
-use super::Ended;
 use super::raw::RawTerminal;
+use super::{Ended, failed};
 use crate::{exit, notes};
 use sandgate_runtime::daemon::{Base64, Client, DaemonError, Reply, Request};
 use std::fs::File;
@@ -46,23 +46,23 @@ pub(super) async fn attach(mut client: Client, id: &str) -> Ended {
 }
 
 async fn converse(client: &mut Client, terminal: &mut RawTerminal) -> Result<End, DaemonError> {
-    let listen = |kind| signal(kind).map_err(DaemonError::Connection);
+    let listen = |kind| signal(kind).map_err(failed);
     let mut resized = listen(SignalKind::window_change())?;
     let mut ends = [
         (SignalKind::terminate(), listen(SignalKind::terminate())?),
         (SignalKind::hangup(), listen(SignalKind::hangup())?),
         (SignalKind::interrupt(), listen(SignalKind::interrupt())?),
     ];
-    let mut typed = type_ahead(terminal.keyboard().map_err(DaemonError::Connection)?)?;
+    let mut typed = type_ahead(terminal.keyboard().map_err(failed)?)?;
     loop {
         tokio::select! {
             reply = client.hear() => match reply? {
                 Reply::Output { bytes } => {
-                    terminal.show(&bytes.0).map_err(DaemonError::Connection)?;
+                    terminal.show(&bytes.0).map_err(failed)?;
                 }
                 Reply::Missed { bytes } => {
                     let text = format!("\r\n[{bytes} bytes were not shown]\r\n");
-                    terminal.show(text.as_bytes()).map_err(DaemonError::Connection)?;
+                    terminal.show(text.as_bytes()).map_err(failed)?;
                 }
                 Reply::Ended { exit_code } => return Ok(End::Exited(exit_code)),
                 Reply::Detached {} => return Ok(End::Left),
@@ -112,6 +112,6 @@ fn type_ahead(mut keyboard: File) -> Result<mpsc::Receiver<Vec<u8>>, DaemonError
             }
         }
     };
-    reading.spawn(read).map_err(DaemonError::Connection)?;
+    reading.spawn(read).map_err(failed)?;
     Ok(typed)
 }

@@ -17,8 +17,9 @@ pub(super) fn draw(processes: &[ProcessInfo]) -> String {
     let mut text = String::new();
     for row in &rows {
         let padded = row.iter().zip(widths);
-        let line: String =
-            padded.map(|(cell, width)| cell.clone() + &" ".repeat(width - cell.width() + 2)).collect();
+        let line: String = padded
+            .map(|(cell, width)| cell.clone() + &" ".repeat(width - cell.width() + 2))
+            .collect();
         text.extend([line.trim_end(), "\n"]);
     }
     text

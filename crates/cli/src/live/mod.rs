@@ -49,7 +49,7 @@ pub(crate) fn attach(arguments: &AttachArguments) -> ExitCode {
 
 fn run(work: impl Future<Output = Ended>) -> Ended {
     let asynchronous = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let asynchronous = asynchronous.map_err(DaemonError::Connection)?;
+    let asynchronous = asynchronous.map_err(failed)?;
     let ended = asynchronous.block_on(work);
     // A thread may still wait for a line of the terminal, and nobody waits for that.
     asynchronous.shutdown_background();
@@ -65,8 +65,14 @@ fn conclude(ended: Ended) -> ExitCode {
 
 fn place() -> Result<Place, DaemonError> {
     let home = config_home().ok_or(DaemonError::NoSettings)?;
-    let home = std::path::absolute(home).map_err(DaemonError::Connection)?;
+    let home = std::path::absolute(home).map_err(failed)?;
     Ok(Place::in_settings(&home))
+}
+
+/// What failed on this side.
+#[expect(clippy::needless_pass_by_value, reason = "it is what errors are mapped with")]
+fn failed(error: io::Error) -> DaemonError {
+    DaemonError::Refused(error.to_string())
 }
 
 fn no_process(id: &str) -> DaemonError {
@@ -75,11 +81,11 @@ fn no_process(id: &str) -> DaemonError {
 }
 
 async fn start(place: &Place, started: &Started, form: Form) -> Ended {
-    let program = std::env::current_exe().map_err(DaemonError::Connection)?;
+    let program = std::env::current_exe().map_err(failed)?;
     let client = Client::find_or_start(place, &Launcher { program }).await?;
     let decider = decider(&started.session.decide())?;
     let mut talk = Talk { client, decider };
-    let terms = started.session.terms().map_err(DaemonError::Connection)?;
+    let terms = started.session.terms().map_err(failed)?;
     talk.open(&Request::Open { terms }).await?;
     let result = talk.call("exec_command", &started.arguments).await?;
     talk.conclude(&result, form)
@@ -157,7 +163,7 @@ async fn using(place: &Place, id: &str, decide: &Decide) -> Result<Talk, DaemonE
 }
 
 fn decider(decide: &Decide) -> Result<Decider, DaemonError> {
-    Decider::new(decide, Feedback::ToRecord).map_err(DaemonError::Connection)
+    Decider::new(decide, Feedback::ToRecord).map_err(failed)
 }
 
 async fn processes(client: &mut Client) -> Result<Vec<ProcessInfo>, DaemonError> {

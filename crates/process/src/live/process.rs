@@ -1,7 +1,7 @@
 //! One live process: its output as it comes, its input, and when to answer.
 
-use super::Seen;
 use super::ScreenView;
+use super::Seen;
 use super::keys::CursorKeys;
 use super::log::Log;
 use super::transcript::{Printed, ScreenWanted, Transcript};

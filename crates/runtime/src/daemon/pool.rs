@@ -72,7 +72,9 @@ impl Pool {
         if sessions.len() >= MAX_SESSIONS {
             let idle = sessions.iter().position(Served::is_idle);
             let idle = idle.ok_or_else(|| {
-                refused(&format!("there are {MAX_SESSIONS} sessions with processes, which is the most"))
+                refused(&format!(
+                    "there are {MAX_SESSIONS} sessions with processes, which is the most"
+                ))
             })?;
             sessions.remove(idle);
         }

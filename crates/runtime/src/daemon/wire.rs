@@ -270,8 +270,6 @@ impl TryFrom<String> for Base64 {
 mod tests {
     use super::*;
 
-    /// spec DAEMON.10: A line that is no request, has a field that is not known, or is longer than 8 MiB
-    /// is answered by an error line; after one that is too long the connection is closed.
     #[test]
     fn what_is_not_known_is_refused() {
         for line in [

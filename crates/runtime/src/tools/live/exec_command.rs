@@ -252,13 +252,8 @@ impl ToolRuntime<LiveRequest> for LiveTool<'_> {
             kept: request.kept,
             cancel: ctx.turn.cancellation(),
         };
-        let launched =
-            launch.start(ctx.services, params, |params| attempt.grant(params)).await?;
-        Ok(Started {
-            entry: Some(launched.entry),
-            reply: launched.reply,
-            denial: launched.denial,
-        })
+        let launched = launch.start(ctx.services, params, |params| attempt.grant(params)).await?;
+        Ok(Started { entry: Some(launched.entry), reply: launched.reply, denial: launched.denial })
     }
 
     fn denial(&self, output: &Started) -> Option<Denials> {
