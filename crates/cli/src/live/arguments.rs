@@ -11,7 +11,7 @@ use std::ffi::OsString;
 const HELP: &str = "\
 Examples:
   sandgate session start --id web -- npm run dev     a server that stays when this terminal closes
-  sandgate session start -- python3                  prints its id, such as d1
+  sandgate session start -- python3                  says its id, such as d1
   sandgate session send d1 'print(6 * 7)'            types a line and shows what came of it
   sandgate session send d1 --keys ctrl-c             presses keys
   sandgate session read web --lines -50              the last 50 lines
@@ -165,9 +165,8 @@ struct CliKill {
 /// What may follow `sandgate attach`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-What the process prints goes to your terminal as it is, and what you type goes to the process, judged
-by nobody: it is you who types. Ctrl-] leaves the process alone again; to type a Ctrl-] to it, use
-sandgate session send ID --keys ctrl-]
+What the process prints goes to your terminal as it is, and what you type goes to the process. It is
+judged by nobody: it is you who types. Ctrl-] leaves the process, which goes on.
 
 Exit codes: 0 when you left; the process's own when it ended; 125 if sandgate failed.")]
 pub(crate) struct AttachArguments {
