@@ -287,7 +287,7 @@ fn a_cage_cannot_reach_the_socket() {
 }
 
 /// spec DAEMON.12: A caller that is killed while it waits takes nothing along: its process lives on, and
-/// its question is answered by no.
+/// its question is called off.
 #[test]
 fn a_caller_that_is_killed_takes_nothing_along() {
     let home = Home::new();
@@ -313,6 +313,19 @@ fn a_caller_that_is_killed_takes_nothing_along() {
             .then_some(())
     });
     assert_eq!(home.session(&["send", "busy", "--signal", "KILL"]).code, Some(137));
+    let words = ["session", "start", "--ask-for-approval", "untrusted", "--", "touch ws/made"];
+    let mut asked = Terminal::start(&home.world, &words);
+    asked.until("\n> ");
+    asked.signal(Signal::KILL);
+    asked.left();
+    eventually("the question is called off", || {
+        let recorded = home.world.sandgate(&["audit", "show", "--json"]);
+        let mut lines = recorded.stdout().lines();
+        let called_off =
+            |line: &str| line.contains("touch ws/made") && line.contains(r#""decision":"aborted""#);
+        lines.any(called_off).then_some(())
+    });
+    assert!(!home.world.path("ws/made").exists());
 }
 
 /// spec DAEMON.13: Another user's daemon is neither seen nor reached.
