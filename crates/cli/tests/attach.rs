@@ -139,6 +139,20 @@ fn the_terminal_is_as_it_was_however_it_ends() {
     }
 }
 
+/// spec ATTACH.8: A terminal that is held, so that nothing can be shown on it, keeps nobody from being ended.
+#[test]
+fn a_terminal_that_is_held_keeps_nobody_from_being_ended() {
+    let home = Home::new();
+    let flood = ["session", "start", "--id", "flood", "--yield-ms", "250", "--", "yes"];
+    assert_eq!(home.0.sandgate(&flood).code, Some(0));
+    let held = Terminal::start_unread(&home.0, &["attach", "flood"]);
+    eventually("the terminal is full", || (held.is_raw() && held.is_full()).then_some(()));
+    held.signal(Signal::TERM);
+    assert_eq!(held.left(), (Some(143), false));
+    let listed = home.0.sandgate(&["session", "list"]);
+    assert!(listed.stdout().contains("flood  running"), "{listed:?}");
+}
+
 /// spec ATTACH.6: A program that has the whole screen draws it again, and its screen is given back at the
 /// end.
 #[test]

@@ -1,6 +1,6 @@
 //! `sandgate attach`: a live process in the person's own terminal.
 
-use super::raw::RawTerminal;
+use super::raw::{RawTerminal, Screen, takes_more};
 use super::{Ended, failed};
 use crate::{exit, notes};
 use sandgate_runtime::daemon::{Base64, Client, DaemonError, Reply, Request};
@@ -25,13 +25,13 @@ enum End {
 /// Gives a person the process's terminal until it ends or they leave it.
 pub(super) async fn attach(mut client: Client, id: &str) -> Ended {
     let terminal = RawTerminal::take();
-    let mut terminal = terminal.map_err(|error| {
+    let terminal = terminal.map_err(|error| {
         DaemonError::Refused(format!("there is no terminal here to attach to: {error}"))
     })?;
     let asked = Request::Attach { process_id: id.to_owned(), size: terminal.size() };
     let attached = client.ask(&asked).await;
     let end = match attached {
-        Ok(_) => converse(&mut client, &mut terminal).await,
+        Ok(_) => converse(&mut client, &terminal).await,
         Err(error) => Err(error),
     };
     // What follows is for a terminal as it was.
@@ -41,11 +41,25 @@ pub(super) async fn attach(mut client: Client, id: &str) -> Ended {
         End::Exited(code) => (format!("{id} exited with {code}"), exit::of_code(code)),
         End::Signal(signal) => (format!("{id} goes on"), exit::of_signal(signal)),
     };
-    let _ = io::stderr().write_all(&notes::status(&said));
+    if takes_more(&io::stderr()) {
+        let _ = io::stderr().write_all(&notes::status(&said));
+    }
     Ok(code)
 }
 
-async fn converse(client: &mut Client, terminal: &mut RawTerminal) -> Result<End, DaemonError> {
+async fn converse(client: &mut Client, terminal: &RawTerminal) -> Result<End, DaemonError> {
+    let screen = terminal.screen().map_err(failed)?;
+    let end = pass_on(client, terminal, &screen).await;
+    screen.finish().await;
+    end
+}
+
+/// Passes on what is typed and what is printed, until there is an end.
+async fn pass_on(
+    client: &mut Client,
+    terminal: &RawTerminal,
+    screen: &Screen,
+) -> Result<End, DaemonError> {
     let listen = |kind| signal(kind).map_err(failed);
     let mut resized = listen(SignalKind::window_change())?;
     let mut ends = [
@@ -56,13 +70,18 @@ async fn converse(client: &mut Client, terminal: &mut RawTerminal) -> Result<End
     let mut typed = type_ahead(terminal.keyboard().map_err(failed)?)?;
     loop {
         tokio::select! {
-            reply = client.hear() => match reply? {
-                Reply::Output { bytes } => {
-                    terminal.show(&bytes.0).map_err(failed)?;
-                }
+            // What there is no room for on the screen is not asked for.
+            (room, reply) = async { (screen.pieces.reserve().await, client.hear().await) } => match reply? {
+                Reply::Output { bytes } => match room {
+                    Ok(room) => room.send(bytes.0),
+                    // The terminal is gone.
+                    Err(_) => return Ok(End::Left),
+                },
                 Reply::Missed { bytes } => {
                     let text = format!("\r\n[{bytes} bytes were not shown]\r\n");
-                    terminal.show(text.as_bytes()).map_err(failed)?;
+                    if let Ok(room) = room {
+                        room.send(text.into_bytes());
+                    }
                 }
                 Reply::Ended { exit_code } => return Ok(End::Exited(exit_code)),
                 Reply::Detached {} => return Ok(End::Left),

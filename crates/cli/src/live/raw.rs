@@ -1,15 +1,40 @@
 //! A person's terminal while a process has it, and as it was before.
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fd::AsFd;
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr};
 use sandgate_protocol::TerminalSizeParams;
 use std::fs::File;
 use std::io::{self, Write as _};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::sync::{mpsc, oneshot};
 
 /// A terminal that passes every key on. However this ends, the terminal is as it was.
 pub(super) struct RawTerminal {
     terminal: File,
     before: Termios,
-    screen: Screens,
+    screens: Arc<Mutex<Screens>>,
+}
+
+/// The way to the screen. A terminal that is held blocks whoever writes to it, so a thread of its own does.
+pub(super) struct Screen {
+    pub(super) pieces: mpsc::Sender<Vec<u8>>,
+    shown: oneshot::Receiver<()>,
+}
+
+/// How many pieces wait for a slow terminal.
+const QUEUED_PIECES: usize = 4;
+
+/// How long a slow terminal is waited for at the end.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+impl Screen {
+    /// Waits until all has been shown, for a while.
+    pub(super) async fn finish(self) {
+        drop(self.pieces);
+        let _ = tokio::time::timeout(PATIENCE, self.shown).await;
+    }
 }
 
 impl RawTerminal {
@@ -23,7 +48,7 @@ impl RawTerminal {
         let mut raw = before.clone();
         raw.make_raw();
         tcsetattr(&terminal, OptionalActions::Drain, &raw)?;
-        Ok(Self { terminal, before, screen: Screens::default() })
+        Ok(Self { terminal, before, screens: Arc::default() })
     }
 
     /// A hold on it for whoever reads what is typed.
@@ -39,19 +64,41 @@ impl RawTerminal {
         TerminalSizeParams { rows, columns }
     }
 
-    /// Shows what a process printed, as it is.
-    pub(super) fn show(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.screen.read(bytes);
-        (&self.terminal).write_all(bytes)
+    /// Begins to show what a process prints, as it is.
+    pub(super) fn screen(&self) -> io::Result<Screen> {
+        let (pieces, mut queue) = mpsc::channel::<Vec<u8>>(QUEUED_PIECES);
+        let (done, shown) = oneshot::channel();
+        let (mut terminal, screens) = (self.terminal.try_clone()?, Arc::clone(&self.screens));
+        std::thread::Builder::new().name("screen".to_owned()).spawn(move || {
+            while let Some(bytes) = queue.blocking_recv() {
+                screens.lock().unwrap_or_else(PoisonError::into_inner).read(&bytes);
+                if terminal.write_all(&bytes).is_err() {
+                    break;
+                }
+            }
+            // Nobody may be waiting any more.
+            let _ = done.send(());
+        })?;
+        Ok(Screen { pieces, shown })
     }
 }
 
 impl Drop for RawTerminal {
     fn drop(&mut self) {
-        let leave: &[u8] = if self.screen.borrowed { LEAVE } else { b"" };
-        let _ = (&self.terminal).write_all(&[leave, PLAIN].concat());
-        let _ = tcsetattr(&self.terminal, OptionalActions::Drain, &self.before);
+        // Not after the rest has been shown: a terminal that is held would never be as it was.
+        let _ = tcsetattr(&self.terminal, OptionalActions::Now, &self.before);
+        let borrowed = self.screens.lock().unwrap_or_else(PoisonError::into_inner).borrowed;
+        let leave: &[u8] = if borrowed { LEAVE } else { b"" };
+        if takes_more(&self.terminal) {
+            let _ = (&self.terminal).write_all(&[leave, PLAIN].concat());
+        }
     }
+}
+
+/// Whether something can be written there now. A terminal that is held takes nothing.
+pub(super) fn takes_more(stream: &impl AsFd) -> bool {
+    let mut ready = [PollFd::new(stream, PollFlags::OUT)];
+    poll(&mut ready, Some(&Timespec::default())).is_ok_and(|ready| ready > 0)
 }
 
 /// Gives the screen back that a program has borrowed.

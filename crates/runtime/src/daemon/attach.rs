@@ -31,21 +31,21 @@ pub(super) async fn serve(
     writer: &mut Writer,
 ) -> io::Result<()> {
     let mut printed = entry.process.output_receiver();
-    writer.write(&Reply::Attached {}).await?;
+    writer.write_at_leisure(&Reply::Attached {}).await?;
     let history = last_screen(entry, &printed, size.rows).await;
-    writer.write(&Reply::Output { bytes: Base64(history) }).await?;
+    writer.write_at_leisure(&Reply::Output { bytes: Base64(history) }).await?;
     resize(entry, size, Redraw::Wanted);
     loop {
         tokio::select! {
             received = printed.recv() => match received {
                 Some(Received::Chunk(chunk)) => {
                     let bytes = Base64(chunk.bytes.to_vec());
-                    writer.write(&Reply::Output { bytes }).await?;
+                    writer.write_at_leisure(&Reply::Output { bytes }).await?;
                 }
-                Some(Received::Missed { bytes }) => writer.write(&Reply::Missed { bytes }).await?,
+                Some(Received::Missed { bytes }) => writer.write_at_leisure(&Reply::Missed { bytes }).await?,
                 None => {
                     let exit_code = entry.process.ended().await.output.exit_code;
-                    return writer.write(&Reply::Ended { exit_code }).await;
+                    return writer.write_at_leisure(&Reply::Ended { exit_code }).await;
                 }
             },
             line = lines.next() => match line? {
@@ -55,12 +55,12 @@ pub(super) async fn serve(
                 }
                 Some(Line::Read(Request::Resize { size })) => resize(entry, size, Redraw::AsItLikes),
                 Some(Line::Read(Request::Detach {})) => {
-                    return writer.write(&Reply::Detached {}).await;
+                    return writer.write_at_leisure(&Reply::Detached {}).await;
                 }
                 None => return Ok(()),
                 Some(_) => {
                     let message = "only input, resize and detach make sense here".to_owned();
-                    writer.write(&Reply::Error { message }).await?;
+                    writer.write_at_leisure(&Reply::Error { message }).await?;
                 }
             },
         }

@@ -82,9 +82,17 @@ impl Writer {
     /// # Errors
     /// When nobody reads it.
     pub(super) async fn write(&mut self, line: &impl Serialize) -> io::Result<()> {
+        let written = tokio::time::timeout(PATIENCE, self.write_at_leisure(line)).await;
+        written.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
+    }
+
+    /// The same for a reader who may take any time: nothing waits for it.
+    ///
+    /// # Errors
+    /// When it has gone.
+    pub(super) async fn write_at_leisure(&mut self, line: &impl Serialize) -> io::Result<()> {
         let mut text = serde_json::to_vec(line)?;
         text.push(b'\n');
-        let written = tokio::time::timeout(PATIENCE, self.stream.write_all(&text)).await;
-        written.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
+        self.stream.write_all(&text).await
     }
 }
