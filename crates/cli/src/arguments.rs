@@ -2,6 +2,10 @@
 
 use crate::audit::{self, AuditArguments, CliAudit};
 use crate::call::{self, CallArguments, CliCall};
+#[cfg(unix)]
+use crate::daemon::DaemonArguments;
+#[cfg(unix)]
+use crate::live::{self, AttachArguments, CliSessions, SessionArguments};
 use crate::patch::{self, CliPatch, PatchArguments};
 use crate::policy::{self, CliPolicy, PolicyArguments};
 use crate::run::{self, CliRun, RunArguments};
@@ -23,6 +27,15 @@ pub(crate) enum Verb {
     Sandbox(SandboxArguments),
     /// `sandgate policy`.
     Policy(PolicyArguments),
+    /// `sandgate session`.
+    #[cfg(unix)]
+    Session(SessionArguments),
+    /// `sandgate attach`.
+    #[cfg(unix)]
+    Attach(AttachArguments),
+    /// `sandgate daemon`.
+    #[cfg(unix)]
+    Daemon(DaemonArguments),
     /// `sandgate audit`.
     Audit(AuditArguments),
 }
@@ -55,6 +68,16 @@ enum CliVerb {
     Sandbox(CliSandbox),
     /// Say what becomes of a command and why, and run nothing
     Policy(CliPolicy),
+    /// Start processes that live on, and talk to them
+    #[cfg(unix)]
+    Session(CliSessions),
+    /// Have a live process in this terminal
+    #[cfg(unix)]
+    Attach(AttachArguments),
+    /// Keep processes alive for `sandgate session`, which starts this when it is needed
+    #[cfg(unix)]
+    #[command(hide = true)]
+    Daemon(DaemonArguments),
     /// Show what was recorded, and check that it is as it was written
     Audit(CliAudit),
 }
@@ -67,13 +90,20 @@ fn understand(cli: Cli) -> Result<Verb, clap::Error> {
         CliVerb::Patch(patch) => patch::understand(patch).map(Verb::Patch),
         CliVerb::Sandbox(sandbox) => sandbox::understand(sandbox).map(Verb::Sandbox),
         CliVerb::Policy(policy) => policy::understand(policy).map(Verb::Policy),
+        #[cfg(unix)]
+        CliVerb::Session(session) => live::understand(session).map(Verb::Session),
+        #[cfg(unix)]
+        CliVerb::Attach(attach) => Ok(Verb::Attach(attach)),
+        #[cfg(unix)]
+        CliVerb::Daemon(daemon) => Ok(Verb::Daemon(daemon)),
         CliVerb::Audit(audit) => audit::understand(audit).map(Verb::Audit),
     }
 }
 
 /// Adds what the parser cannot know: that the command stands after `--`.
 fn explain(error: clap::Error) -> clap::Error {
-    const TAKE_COMMANDS: [&str; 4] = ["run", "sandbox", "policy explain", "policy check"];
+    const TAKE_COMMANDS: [&str; 5] =
+        ["run", "sandbox", "policy explain", "policy check", "session start"];
     let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidArg) else { return error };
     if error.kind() != ErrorKind::UnknownArgument || word.starts_with('-') {
         return error;

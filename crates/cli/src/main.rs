@@ -8,9 +8,13 @@
 mod arguments;
 mod audit;
 mod call;
+#[cfg(unix)]
+mod daemon;
 mod decide;
 mod exit;
 mod linux_sandbox;
+#[cfg(unix)]
+mod live;
 mod notes;
 mod patch;
 mod policy;
@@ -36,6 +40,12 @@ fn main() -> ExitCode {
         Ok(Verb::Patch(arguments)) => patch::patch(&arguments),
         Ok(Verb::Sandbox(arguments)) => sandbox::sandbox(arguments),
         Ok(Verb::Policy(arguments)) => policy::policy(arguments),
+        #[cfg(unix)]
+        Ok(Verb::Session(arguments)) => live::session(&arguments),
+        #[cfg(unix)]
+        Ok(Verb::Attach(arguments)) => live::attach(&arguments),
+        #[cfg(unix)]
+        Ok(Verb::Daemon(arguments)) => daemon::daemon(&arguments),
         Ok(Verb::Audit(arguments)) => audit::audit(&arguments),
         Err(error) => {
             // Help and version come this way too; they are no errors and go to standard output.

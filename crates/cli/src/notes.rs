@@ -9,6 +9,8 @@ use std::time::Duration;
 
 const PLAIN: Style = Style::new().effects(Effects::BOLD);
 const ERROR: Style = AnsiColor::Red.on_default().effects(Effects::BOLD);
+#[cfg(unix)]
+const DIM: Style = Style::new().effects(Effects::DIMMED);
 const WARNING: Style = AnsiColor::Yellow.on_default().effects(Effects::BOLD);
 
 /// Something went wrong. `what` is a line; `advice`, if there is any, is another.
@@ -41,6 +43,16 @@ pub(crate) fn advice(kind: FailureKind) -> Option<&'static str> {
 pub(crate) fn unconfined() -> Vec<u8> {
     let text = "warning: this command runs unconfined, with all your rights";
     line(WARNING, text)
+}
+
+/// How things are with a live process.
+#[cfg(unix)]
+pub(crate) fn status(what: &str) -> Vec<u8> {
+    let text = format!("sandgate: {what}");
+    let mut painted = AutoStream::new(Vec::new(), AutoStream::choice(&std::io::stderr()));
+    // Writing to memory does not fail.
+    let _ = writeln!(painted, "{DIM}{text}{DIM:#}");
+    painted.into_inner()
 }
 
 /// What the person can do next.

@@ -4,8 +4,8 @@ use crate::decide::Decide;
 use crate::sandbox::Mode;
 use crate::settings::{config_home, rules_in_effect};
 use sandgate_protocol::{AskForApproval, NetworkAccess, SandboxPolicy};
-use sandgate_runtime::SessionConfig;
 use sandgate_runtime::audit::AuditOptions;
+use sandgate_runtime::{Keeping, SessionConfig};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -90,6 +90,18 @@ impl CliSession {
         }
     }
 
+    /// The same for a session in the daemon.
+    #[cfg(unix)]
+    pub(crate) fn terms(&self) -> std::io::Result<sandgate_runtime::daemon::SessionTerms> {
+        let config = self.config();
+        Ok(sandgate_runtime::daemon::SessionTerms {
+            workspace: std::path::absolute(&config.workspace)?,
+            approval_policy: config.approval_policy,
+            sandbox_policy: config.sandbox_policy,
+            env: (&config.own_env).into(),
+        })
+    }
+
     /// The session.
     pub(crate) fn config(&self) -> SessionConfig {
         let mut config = SessionConfig::new(self.cd.clone().unwrap_or_else(|| ".".into()));
@@ -112,6 +124,9 @@ impl CliSession {
         config.own_env = std::env::vars_os().collect();
         config.config_home = config_home();
         config.audit = Some(AuditOptions::default());
+        if let Ok(program) = std::env::current_exe() {
+            config.keeping = Keeping::ByDaemon { program };
+        }
         config.rules = rules_in_effect();
         config
     }

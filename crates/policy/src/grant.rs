@@ -101,6 +101,20 @@ impl Grant {
         Self { params, confinement, extras, grantor }
     }
 
+    /// The same permission in another process of the same person: what was granted in one of them is run
+    /// in the other, on the same terms.
+    ///
+    /// Only the daemon makes one so, of what the runtime of a session tells it over a socket that nobody
+    /// but the person can reach. See `docs/design/daemon.md`.
+    pub fn carried_over(
+        params: ExecParams,
+        confinement: Confinement,
+        extras: Extras,
+        grantor: Grantor,
+    ) -> Self {
+        Self::permitted(params, confinement, extras, grantor)
+    }
+
     /// The person also opens these things to the command, and leaves it confined.
     ///
     /// They come from the person's own answer. Nothing that a model's call names may come this way

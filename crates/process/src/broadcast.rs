@@ -47,6 +47,11 @@ pub struct OutputReceiver {
 }
 
 impl OutputReceiver {
+    /// Where the next piece begins: how much was printed before this one listens.
+    pub fn position(&self) -> u64 {
+        self.expected
+    }
+
     /// The next piece; `None` when there will be no more. Can be dropped and called again.
     pub async fn recv(&mut self) -> Option<Received> {
         let chunk = match self.due.take() {

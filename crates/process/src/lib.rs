@@ -8,6 +8,8 @@
 #![deny(unsafe_code)]
 
 mod broadcast;
+#[cfg(unix)]
+mod detached;
 mod drive;
 mod error;
 mod execute;
@@ -21,6 +23,8 @@ mod stop;
 mod sys;
 
 pub use broadcast::{OutputChunk, OutputReceiver, Received};
+#[cfg(unix)]
+pub use detached::start_detached;
 pub use drive::{OutputSink, Stragglers};
 pub use error::SpawnError;
 pub use execute::{ExecuteOptions, Executed, execute};

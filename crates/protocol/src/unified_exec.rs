@@ -232,6 +232,9 @@ pub struct ProcessInfo {
     pub printed_bytes: u64,
     /// The last line that it printed.
     pub last_line: String,
+    /// Whether it was started to live on when everything else has ended.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub kept: bool,
 }
 
 /// What a live process does.

@@ -8,6 +8,8 @@
 
 mod approval;
 pub mod audit;
+#[cfg(unix)]
+pub mod daemon;
 mod deltas;
 mod directory;
 mod environment;
@@ -43,7 +45,7 @@ pub use orchestrator::{SandboxAttempt, Sandboxable, ToolCtx, ToolOrchestrator, T
 pub use outcome::CommandOutcome;
 pub use request::{CommandInput, CommandLine, KeepOutput, new_call_id};
 pub use runtime::Runtime;
-pub use session::{BrokenPatches, Requester, Session, SessionConfig, Turn};
+pub use session::{BrokenPatches, Keeping, Requester, Session, SessionConfig, Turn};
 pub use telemetry::{
     TELEMETRY_PREVIEW_MAX_BYTES, TELEMETRY_PREVIEW_MAX_LINES, TELEMETRY_PREVIEW_TRUNCATION_NOTICE,
     telemetry_preview,

@@ -104,26 +104,26 @@ impl Decider {
         &self.unanswered
     }
 
+    /// The answer to a question that somebody else asks: no, if there is no other.
+    #[cfg(unix)]
+    pub(crate) async fn decide(&mut self, event: &Event) -> Option<(ApprovalId, ReviewDecision)> {
+        let (id, question) = question(event)?;
+        let decision = self.decision(&question).await;
+        let decision = decision.unwrap_or_else(|| {
+            self.unanswered.push(question.summary());
+            ReviewDecision::DENIED
+        });
+        Some((id.clone(), decision))
+    }
+
     /// Answers an event, if it is a question. Gives back the answer that counts.
     pub(crate) async fn hear(
         &mut self,
         event: &Event,
         approver: Option<&Approver>,
     ) -> Option<ReviewDecision> {
-        let (id, question) = match event {
-            Event::ExecApprovalRequest(request) => {
-                (&request.approval_id, prompt::Question::Exec(request))
-            }
-            Event::ApplyPatchApprovalRequest(request) => {
-                (&request.approval_id, prompt::Question::Patch(request))
-            }
-            _ => return None,
-        };
-        let decision = match &mut self.answers {
-            Answers::Terminal(terminal) => terminal.ask(&question, self.feedback).await,
-            Answers::Prepared(prepared) => prepared.next(),
-            Answers::Nobody => None,
-        };
+        let (id, question) = question(event)?;
+        let decision = self.decision(&question).await;
         let (approver, Some(decision)) = (approver?, decision) else {
             return approver.map(|approver| self.refuse(approver, id, &question));
         };
@@ -132,6 +132,14 @@ impl Decider {
             Err(AnswerError::NotOffered { .. }) => Some(self.refuse(approver, id, &question)),
             // Somebody else has answered, or the question is over.
             Err(_) => None,
+        }
+    }
+
+    async fn decision(&mut self, question: &prompt::Question<'_>) -> Option<ReviewDecision> {
+        match &mut self.answers {
+            Answers::Terminal(terminal) => terminal.ask(question, self.feedback).await,
+            Answers::Prepared(prepared) => prepared.next(),
+            Answers::Nobody => None,
         }
     }
 
@@ -145,5 +153,18 @@ impl Decider {
         self.unanswered.push(question.summary());
         let _ = approver.answer(id, ReviewDecision::DENIED);
         ReviewDecision::DENIED
+    }
+}
+
+/// What an event asks, if it asks something.
+fn question(event: &Event) -> Option<(&ApprovalId, prompt::Question<'_>)> {
+    match event {
+        Event::ExecApprovalRequest(request) => {
+            Some((&request.approval_id, prompt::Question::Exec(request)))
+        }
+        Event::ApplyPatchApprovalRequest(request) => {
+            Some((&request.approval_id, prompt::Question::Patch(request)))
+        }
+        _ => None,
     }
 }

@@ -2,16 +2,19 @@
 
 use super::support::{Running, World, eventually};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::termios::{LocalModes, OutputModes, Termios, Winsize, tcgetattr, tcsetwinsize};
 use std::fs::File;
 use std::io::{Read as _, Write as _};
 use std::process::Stdio;
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
 
 /// A program on a terminal.
 pub(crate) struct Terminal {
     running: Running,
     keyboard: File,
     screen: Receiver<Vec<u8>>,
+    /// Where what is shown comes from, until somebody reads it.
+    sender: Option<Sender<Vec<u8>>>,
     /// What was shown and not looked at.
     shown: String,
 }
@@ -19,6 +22,24 @@ pub(crate) struct Terminal {
 impl Terminal {
     /// Starts `sandgate` with these words on a terminal of its own.
     pub(crate) fn start(world: &World, words: &[&str]) -> Self {
+        let mut terminal = Self::start_unread(world, words);
+        let mut reading = terminal.keyboard.try_clone().unwrap();
+        // Its end is the end of what is shown.
+        let sender = terminal.sender.take().expect("it was made with one");
+        std::thread::spawn(move || {
+            let mut bytes = [0; 4096];
+            // A terminal whose other side is closed ends in an error after its last byte.
+            while let Ok(length @ 1..) = reading.read(&mut bytes) {
+                if sender.send(bytes[..length].to_vec()).is_err() {
+                    return;
+                }
+            }
+        });
+        terminal
+    }
+
+    /// The same on a terminal that nobody looks at: what is shown stays there until it is full.
+    pub(crate) fn start_unread(world: &World, words: &[&str]) -> Self {
         let keyboard = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
         grantpt(&keyboard).unwrap();
         unlockpt(&keyboard).unwrap();
@@ -35,17 +56,7 @@ impl Terminal {
         drop(command);
         let keyboard = File::from(keyboard);
         let (sender, screen) = channel();
-        let mut reading = keyboard.try_clone().unwrap();
-        std::thread::spawn(move || {
-            let mut bytes = [0; 4096];
-            // A terminal whose other side is closed ends in an error after its last byte.
-            while let Ok(length @ 1..) = reading.read(&mut bytes) {
-                if sender.send(bytes[..length].to_vec()).is_err() {
-                    return;
-                }
-            }
-        });
-        Self { running, keyboard, screen, shown: String::new() }
+        Self { running, keyboard, screen, sender: Some(sender), shown: String::new() }
     }
 
     /// Waits until the screen shows this, and gives back what was shown up to there.
@@ -66,8 +77,46 @@ impl Terminal {
         self.keyboard.write_all(keys.as_bytes()).unwrap();
     }
 
+    /// Gives the terminal another size.
+    #[allow(dead_code, reason = "each test file uses its own share of this module")]
+    pub(crate) fn resize(&mut self, rows: u16, columns: u16) {
+        let size = Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
+        tcsetwinsize(&self.keyboard, size).unwrap();
+    }
+
+    /// Whether the terminal passes every key on as it is.
+    #[allow(dead_code, reason = "each test file uses its own share of this module")]
+    pub(crate) fn is_raw(&self) -> bool {
+        let Termios { output_modes, local_modes, .. } = tcgetattr(&self.keyboard).unwrap();
+        let edits = local_modes.contains(LocalModes::ICANON | LocalModes::ECHO | LocalModes::ISIG);
+        !(edits && output_modes.contains(OutputModes::OPOST))
+    }
+
+    /// Whether nothing more can be shown, because nobody reads: what waits has stopped to grow.
+    #[allow(dead_code, reason = "each test file uses its own share of this module")]
+    pub(crate) fn is_full(&self) -> bool {
+        let waiting = || rustix::io::ioctl_fionread(&self.keyboard).unwrap();
+        let before = waiting();
+        std::thread::sleep(std::time::Duration::from_millis(100));
+        before > 2048 && waiting() == before
+    }
+
+    /// Sends a signal to the program.
+    #[allow(dead_code, reason = "each test file uses its own share of this module")]
+    pub(crate) fn signal(&self, signal: rustix::process::Signal) {
+        self.running.signal(signal);
+    }
+
+    /// Waits for the program's end, and gives back its exit code and whether the terminal is left raw.
+    #[allow(dead_code, reason = "each test file uses its own share of this module")]
+    pub(crate) fn left(mut self) -> (Option<i32>, bool) {
+        let code = self.running.child.wait().unwrap().code();
+        (code, self.is_raw())
+    }
+
     /// Waits for a question and answers it. Gives back what was shown up to there.
     #[track_caller]
+    #[allow(dead_code, reason = "each test file uses its own share of this module")]
     pub(crate) fn answer(&mut self, line: &str) -> String {
         let shown = self.until("\n> ");
         self.press(&format!("{line}\n"));

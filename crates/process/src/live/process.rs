@@ -1,5 +1,6 @@
 //! One live process: its output as it comes, its input, and when to answer.
 
+use super::ScreenView;
 use super::Seen;
 use super::keys::CursorKeys;
 use super::log::Log;
@@ -289,6 +290,11 @@ impl UnifiedExecProcess {
         let text = read.map(|(_, bytes)| String::from_utf8_lossy(&bytes).into_owned());
         let text = harmless(&text.unwrap_or_default()).into_owned();
         text.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default().to_owned()
+    }
+
+    /// What is on the screen that it has borrowed to draw on, if it has.
+    pub fn borrowed_screen(&self) -> Option<ScreenView> {
+        self.shared.transcript().borrowed_screen()
     }
 
     /// Changes the size of its terminal.

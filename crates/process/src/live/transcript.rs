@@ -138,6 +138,11 @@ impl Transcript {
         self.screen.as_ref().is_some_and(Screen::wants_application_cursor_keys)
     }
 
+    /// What is on the screen, if a program has borrowed it.
+    pub(crate) fn borrowed_screen(&self) -> Option<ScreenView> {
+        self.screen.as_ref().filter(|screen| screen.is_borrowed()).map(Screen::view)
+    }
+
     /// The terminal has another size.
     pub(crate) fn resize(&mut self, size: TerminalSize) {
         self.size = size;

@@ -8,6 +8,7 @@ use crate::orchestrator::RiskAssessor;
 use crate::request::KeepOutput;
 use crate::tools::ToolHandler;
 use crate::turn_diff::TurnDiffs;
+use crate::unified_exec::ProcessNames;
 use sandgate_policy::rules::Rules;
 use sandgate_process::ModelFormat;
 use sandgate_protocol::{AskForApproval, SandboxPolicy};
@@ -56,8 +57,28 @@ pub struct SessionConfig {
     pub tap: Option<Arc<dyn OutputTap>>,
     /// Whether what turns change is followed.
     pub turn_diffs: TurnDiffs,
+    /// Who keeps processes alive that are asked to outlive the session.
+    pub keeping: Keeping,
+    /// The ids of its live processes, and of those of other sessions that must have others.
+    pub(crate) process_names: Arc<ProcessNames>,
     /// Tools beside those that every session has. One of the same name takes the other's place.
     pub tools: Vec<Arc<dyn ToolHandler>>,
+}
+
+/// Who keeps processes alive that are asked to outlive their session (`keep_alive`).
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Keeping {
+    /// Nobody: they are not started.
+    #[default]
+    Nowhere,
+    /// A daemon, which this program becomes when its first argument is `daemon`; it is started if there is
+    /// none. On systems without one it is the same as nobody.
+    ByDaemon {
+        /// The program.
+        program: PathBuf,
+    },
+    /// The session itself: it is one of the daemon's.
+    Here,
 }
 
 impl SessionConfig {
@@ -81,6 +102,8 @@ impl SessionConfig {
             keep: KeepOutput::Everything,
             tap: None,
             turn_diffs: TurnDiffs::default(),
+            keeping: Keeping::Nowhere,
+            process_names: Arc::default(),
             tools: Vec::new(),
         }
     }

@@ -8,7 +8,7 @@ mod recovery;
 mod services;
 mod turn;
 
-pub use config::SessionConfig;
+pub use config::{Keeping, SessionConfig};
 pub use recovery::BrokenPatches;
 pub(crate) use services::Services;
 pub use turn::Turn;
@@ -83,6 +83,12 @@ impl Session {
     /// Begins a turn.
     pub fn begin_turn(&self) -> Turn {
         Turn::new(&self.services)
+    }
+
+    /// What its calls share.
+    #[cfg(unix)]
+    pub(crate) fn services(&self) -> &Arc<Services> {
+        &self.services
     }
 }
 

@@ -68,7 +68,7 @@ impl Services {
         let span = tracing::info_span!("session", id, front_end = config.front_end);
         let services = Arc::new_cyclic(|me| Self {
             me: Weak::clone(me),
-            live: UnifiedExecProcessManager::default(),
+            live: UnifiedExecProcessManager::new(Arc::clone(&config.process_names)),
             id,
             span,
             audit,
@@ -118,6 +118,12 @@ impl Services {
     /// The rules as they are now.
     pub(crate) fn rules(&self) -> Arc<Rules> {
         Arc::clone(&self.rules.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Goes by these rules from now on.
+    #[cfg(unix)]
+    pub(crate) fn replace_rules(&self, rules: Rules) {
+        *self.rules.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(rules);
     }
 
     /// The warnings that nobody could hear yet.

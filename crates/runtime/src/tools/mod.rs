@@ -19,6 +19,8 @@ pub(crate) use arguments::{parse, schema};
 pub use command::AskedCommand;
 pub(crate) use command::{CommandOutput, run_command};
 pub(crate) use files::is_listed;
+#[cfg(unix)]
+pub(crate) use live::{Launch, Launched, Manner, process_info, type_unjudged};
 pub use registry::{ToolFuture, ToolHandler, ToolInvocation, ToolKind, ToolRegistry, ToolSpec};
 pub use router::ToolResult;
 pub(crate) use router::route;

@@ -25,6 +25,8 @@ pub(crate) struct LiveEntry {
     pub(crate) whereabouts: Whereabouts,
     /// Why it was to run without the sandbox.
     pub(crate) justification: Option<String>,
+    /// Whether it was asked to stay.
+    pub(crate) kept: Kept,
     /// One call at a time talks to it.
     pub(crate) calls: tokio::sync::Mutex<()>,
     /// What was typed of a line that is not complete.
@@ -47,6 +49,15 @@ pub(crate) enum Whereabouts {
     Outside,
 }
 
+/// Whether a process was asked to live on when everything else has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kept {
+    /// It was.
+    Yes,
+    /// It goes with its session.
+    No,
+}
+
 /// The longest beginning of a line that is remembered.
 const MAX_TYPED_BYTES: usize = 64 * 1024;
 
@@ -58,6 +69,7 @@ impl LiveEntry {
         cwd: PathBuf,
         whereabouts: Whereabouts,
         justification: Option<String>,
+        kept: Kept,
     ) -> Self {
         Self {
             process,
@@ -66,6 +78,7 @@ impl LiveEntry {
             cwd,
             whereabouts,
             justification,
+            kept,
             calls: tokio::sync::Mutex::default(),
             typed: Mutex::default(),
             typed_at: AtomicU64::new(0),
@@ -123,6 +136,12 @@ impl LiveEntry {
             more => words.push(format!("{more} more")),
         }
         words
+    }
+
+    /// What was typed of a line that is not complete.
+    #[cfg(unix)]
+    pub(crate) fn half_typed(&self) -> String {
+        self.typed().clone()
     }
 
     fn typed(&self) -> MutexGuard<'_, String> {

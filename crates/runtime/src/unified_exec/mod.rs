@@ -4,11 +4,13 @@
 //! their ids. When the session goes, they go.
 
 mod entry;
+mod names;
 mod reply;
 mod store;
 mod wake;
 
-pub(crate) use entry::{LiveEntry, LiveObserver, Whereabouts};
+pub(crate) use entry::{Kept, LiveEntry, LiveObserver, Whereabouts};
+pub(crate) use names::ProcessNames;
 pub(crate) use reply::{Wanted, reply, shown};
 pub(crate) use store::{MAX_UNIFIED_EXEC_PROCESSES, WARNING_UNIFIED_EXEC_PROCESSES};
 pub(crate) use wake::wake_when_printed;
@@ -19,7 +21,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use store::{HasEnded, NoId, ProcessStore};
 
 /// The live processes of a session.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct UnifiedExecProcessManager {
     store: Mutex<ProcessStore<Arc<LiveEntry>>>,
 }
@@ -39,6 +41,11 @@ impl HasEnded for Arc<LiveEntry> {
 }
 
 impl UnifiedExecProcessManager {
+    /// One that has no processes yet, whose ids will be among these.
+    pub(crate) fn new(names: Arc<ProcessNames>) -> Self {
+        Self { store: Mutex::new(ProcessStore::new(names)) }
+    }
+
     /// Reserves an id for a process that is about to be started. If there are too many, one goes.
     pub(crate) async fn reserve(
         &self,
@@ -69,6 +76,22 @@ impl UnifiedExecProcessManager {
     pub(crate) fn get(&self, id: &str) -> Result<Arc<LiveEntry>, CodexErr> {
         let found = self.store().get(id);
         found.ok_or_else(|| CodexErr::ToolExecutionFailed(self.unknown(id)))
+    }
+
+    /// A process by its id, if it is one of these. That is a use of it.
+    #[cfg(unix)]
+    pub(crate) fn find(&self, id: &str) -> Option<Arc<LiveEntry>> {
+        self.store().get(id)
+    }
+
+    /// Lets a process go that has ended, so that its id can be had elsewhere.
+    #[cfg(unix)]
+    pub(crate) fn forget_ended(&self, id: &str) {
+        let mut store = self.store();
+        let ended = store.all().any(|(other, entry)| other == id && entry.has_ended());
+        if ended {
+            store.remove(id);
+        }
     }
 
     /// All of them with their ids.

@@ -1,6 +1,8 @@
 //! The processes of a session by their ids: how many there may be, and which one goes for another.
 
+use super::ProcessNames;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// How many processes a session may have.
 pub(crate) const MAX_UNIFIED_EXEC_PROCESSES: usize = 64;
@@ -11,16 +13,14 @@ pub(crate) const WARNING_UNIFIED_EXEC_PROCESSES: usize = 60;
 /// Those that were used last are never the ones to go.
 const PROTECTED: usize = 8;
 
-/// The first id that is given to a process that has none.
-const FIRST_ID: u64 = 1000;
-
 /// Processes by their ids.
 #[derive(Debug)]
 pub(crate) struct ProcessStore<P> {
     processes: BTreeMap<String, Entry<P>>,
     /// Counts uses, so that later ones are greater.
     uses: u64,
-    next_id: u64,
+    /// What ids there are, here and wherever else they must not be the same.
+    names: Arc<ProcessNames>,
 }
 
 #[derive(Debug)]
@@ -52,9 +52,18 @@ pub(crate) struct Reserved<P> {
     pub(crate) pruned: Option<(String, P)>,
 }
 
-impl<P> Default for ProcessStore<P> {
-    fn default() -> Self {
-        Self { processes: BTreeMap::new(), uses: 0, next_id: FIRST_ID }
+impl<P> ProcessStore<P> {
+    /// An empty one.
+    pub(crate) fn new(names: Arc<ProcessNames>) -> Self {
+        Self { processes: BTreeMap::new(), uses: 0, names }
+    }
+}
+
+impl<P> Drop for ProcessStore<P> {
+    fn drop(&mut self) {
+        for id in self.processes.keys() {
+            self.names.release(id);
+        }
     }
 }
 
@@ -65,14 +74,14 @@ impl<P: HasEnded + Clone> ProcessStore<P> {
         if let Some(id) = wanted {
             match self.processes.get(id).map(|entry| &entry.process) {
                 Some(Some(process)) if process.has_ended() => {
-                    self.processes.remove(id);
+                    self.remove(id);
                 }
                 Some(_) => return Err(NoId::Taken),
                 None => {}
             }
         }
         let pruned = self.make_room()?;
-        let id = wanted.map_or_else(|| self.free_id(), str::to_owned);
+        let id = self.names.claim(wanted).ok_or(NoId::Taken)?;
         let used = self.used_now();
         self.processes.insert(id.clone(), Entry { process: None, used });
         Ok(Reserved { id, pruned })
@@ -87,7 +96,9 @@ impl<P: HasEnded + Clone> ProcessStore<P> {
 
     /// Gives an id back that no process came to, or whose process is not wanted any more.
     pub(crate) fn remove(&mut self, id: &str) -> Option<P> {
-        self.processes.remove(id).and_then(|entry| entry.process)
+        let removed = self.processes.remove(id)?;
+        self.names.release(id);
+        removed.process
     }
 
     /// A process, which counts as a use of it.
@@ -123,16 +134,6 @@ impl<P: HasEnded + Clone> ProcessStore<P> {
         Ok(self.remove(&id).map(|process| (id, process)))
     }
 
-    fn free_id(&mut self) -> String {
-        loop {
-            let id = self.next_id.to_string();
-            self.next_id += 1;
-            if !self.processes.contains_key(&id) {
-                return id;
-            }
-        }
-    }
-
     fn used_now(&mut self) -> u64 {
         self.uses += 1;
         self.uses
@@ -156,7 +157,7 @@ mod tests {
     }
 
     fn full_of(processes: impl Fn(usize) -> Fake) -> ProcessStore<Fake> {
-        let mut store = ProcessStore::default();
+        let mut store = ProcessStore::new(Arc::default());
         for n in 0..MAX_UNIFIED_EXEC_PROCESSES {
             let id = format!("p{n}");
             store.reserve(Some(&id)).unwrap();
@@ -188,7 +189,7 @@ mod tests {
 
     #[test]
     fn ids_are_reserved_before_anything_starts() {
-        let mut store = ProcessStore::<Fake>::default();
+        let mut store = ProcessStore::<Fake>::new(Arc::default());
         assert_eq!(store.reserve(None).unwrap().id, "1000");
         assert_eq!(store.reserve(Some("1000")).unwrap_err(), NoId::Taken);
         assert_eq!(store.reserve(Some("1001")).unwrap().id, "1001");
@@ -199,7 +200,7 @@ mod tests {
 
     #[test]
     fn the_id_of_one_that_has_ended_can_be_had_again() {
-        let mut store = ProcessStore::default();
+        let mut store = ProcessStore::new(Arc::default());
         store.reserve(Some("a")).unwrap();
         store.insert("a", Fake::Lives);
         assert_eq!(store.reserve(Some("a")).unwrap_err(), NoId::Taken);
@@ -209,7 +210,7 @@ mod tests {
 
     #[test]
     fn nobody_goes_who_is_being_started() {
-        let mut store = ProcessStore::<Fake>::default();
+        let mut store = ProcessStore::<Fake>::new(Arc::default());
         for _ in 0..MAX_UNIFIED_EXEC_PROCESSES {
             store.reserve(None).unwrap();
         }

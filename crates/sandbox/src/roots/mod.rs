@@ -12,10 +12,10 @@ mod tests;
 mod walk;
 
 pub use narrow::{Found, Narrowest};
-#[cfg(target_os = "linux")]
-pub(crate) use protected::PLACEHOLDER_MODE;
 pub(crate) use protected::PROTECTED;
 pub use protected::keeps_a_name_free;
+#[cfg(target_os = "linux")]
+pub(crate) use protected::{PLACEHOLDER_MODE, is_protected_bytes};
 
 use find::Finder;
 use sandgate_policy::Extras;

@@ -16,7 +16,7 @@ pub(super) fn is_protected(name: &OsStr) -> bool {
 }
 
 /// The same, for a name as a directory lists it.
-pub(super) fn is_protected_bytes(name: &[u8]) -> bool {
+pub(crate) fn is_protected_bytes(name: &[u8]) -> bool {
     name.first() == Some(&b'.')
         && PROTECTED.iter().any(|protected| name.eq_ignore_ascii_case(protected.as_bytes()))
 }

@@ -1,34 +1,35 @@
 //! `exec_command`: starts a process that lives on after the call.
 
-use super::{invalid, output, pattern, size, wanted, yield_time};
+use super::launch::{Launch, Manner};
+use super::{invalid, output};
 use crate::approval::Answer;
-use crate::audit::{Began, DecidedBy, Granted, Record};
+use crate::audit::{DecidedBy, Record};
+#[cfg(unix)]
+use crate::daemon::Keeper;
 use crate::environment::{for_sessions, keep_to_reading};
-use crate::error::RuntimeError;
 use crate::orchestrator::{
     ApprovalCtx, FirstAttempt, SandboxAttempt, Sandboxable, ToolCtx, ToolOrchestrator, ToolRuntime,
 };
-use crate::report::Report;
 use crate::request::{CommandInput, CommandLine};
+use crate::session::Keeping;
 use crate::tools::command::{AskedCommand, CommandTool, ShellRequest, may_write};
 use crate::tools::registry::{ToolHandler, ToolInvocation, ToolSpec};
 use crate::tools::{parse, schema, wrong_kind};
-use crate::unified_exec::{LiveEntry, LiveObserver, ReservedId, Wanted, Whereabouts};
-use crate::unified_exec::{reply, wake_when_printed};
-use regex::bytes::Regex;
+use crate::unified_exec::wake_when_printed;
+use crate::unified_exec::{Kept, LiveEntry, ReservedId};
 use sandgate_policy::{Approvable, ApprovalKey, ApprovalRequirement, Extras, Terms};
-use sandgate_process::{
-    LiveOptions, LiveStdio, Login, Patience, ScreenWanted, TerminalSize, UnifiedExecProcess,
-};
+use sandgate_process::{LiveStdio, Login};
 use sandgate_protocol::{
     AskForApproval, CodexErr, CommandText, Denials, ExecCommandToolCallParams, ExecExpiration,
-    ExecParams, ReturnReason, SandboxPolicy, SandboxType, ToolOutput, ToolPayload,
-    UnifiedExecReply,
+    ReturnReason, ToolOutput, ToolPayload, UnifiedExecReply,
 };
 use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::time::Duration;
+
+/// What a call is told that wants a process to stay where nobody can keep it.
+const NOBODY_KEEPS: &str = "keep_alive is not available here: this program has no daemon that would keep \
+                            the process alive, so it was not started";
 
 /// `exec_command`.
 pub(crate) struct ExecCommandHandler;
@@ -73,10 +74,11 @@ async fn start(invocation: &ToolInvocation<'_>) -> Result<ToolOutput, CodexErr> 
     let tool = LiveTool { id: &reserved };
     let started = ToolOrchestrator.run(&tool, &request, ctx).await?.output;
     let reply = started.reply;
-    if let (Some(pattern), ReturnReason::YieldElapsed) = (request.pattern, reply.returned) {
-        wake_when_printed(pattern, reserved.id(), &started.entry, ctx.services.me());
+    let Some(entry) = started.entry else { return Ok(output(&reply)) };
+    if let (Some(pattern), ReturnReason::YieldElapsed) = (request.manner.pattern, reply.returned) {
+        wake_when_printed(pattern, reserved.id(), &entry, ctx.services.me());
     }
-    let count = reserved.give_to(started.entry);
+    let count = reserved.give_to(entry);
     if count >= crate::unified_exec::WARNING_UNIFIED_EXEC_PROCESSES {
         let most = crate::unified_exec::MAX_UNIFIED_EXEC_PROCESSES;
         let message = format!("there are {count} processes; at {most} the oldest will be ended");
@@ -97,16 +99,34 @@ fn check_id(tool: &str, id: &str) -> Result<(), CodexErr> {
 /// A process that was asked for, looked up and judged.
 struct LiveRequest {
     command: ShellRequest,
-    stdio: LiveStdio,
-    screen: ScreenWanted,
-    limit: Duration,
-    pattern: Option<Regex>,
-    wanted: Wanted,
+    manner: Manner,
+    /// Who keeps it alive when the session has ended, and as what it was asked for.
+    #[cfg(unix)]
+    keeper: Option<(Keeper, ExecCommandToolCallParams)>,
+    kept: Kept,
 }
 
 impl LiveRequest {
     fn new(params: ExecCommandToolCallParams, ctx: &ToolCtx<'_>) -> Result<Self, CodexErr> {
         let tool = ctx.tool_name;
+        let manner = Manner::of(tool, &params)?;
+        let keeping = match params.keep_alive.unwrap_or(false) {
+            true => &ctx.services.config.keeping,
+            false => &Keeping::Nowhere,
+        };
+        let nobody = matches!(keeping, Keeping::Nowhere)
+            || (cfg!(not(unix)) && matches!(keeping, Keeping::ByDaemon { .. }));
+        if params.keep_alive == Some(true) && nobody {
+            return Err(CodexErr::ToolExecutionFailed(NOBODY_KEEPS.to_owned()));
+        }
+        let kept = if matches!(keeping, Keeping::Here) { Kept::Yes } else { Kept::No };
+        #[cfg(unix)]
+        let keeper = match keeping {
+            Keeping::ByDaemon { program } => {
+                Some((Keeper::of(ctx.services, program)?, params.clone()))
+            }
+            Keeping::Here | Keeping::Nowhere => None,
+        };
         let login = if params.login.unwrap_or(true) { Login::Yes } else { Login::No };
         let command = match params.command {
             CommandText::Script(text) => match only_a_shell(&text) {
@@ -128,44 +148,14 @@ impl LiveRequest {
             prefix_rule: params.prefix_rule,
         };
         let mut command = ShellRequest::new(asked, ctx)?;
-        let screen = match params.screen.unwrap_or(false) {
-            true => ScreenWanted::Always,
-            false => ScreenWanted::WhileBorrowed,
-        };
-        for_sessions(&mut command.params.env, screen);
-        let stdio = match params.tty.unwrap_or(true) {
-            true => LiveStdio::Terminal(match params.size {
-                Some(asked) => size(tool, asked)?,
-                None => TerminalSize::default(),
-            }),
-            false => LiveStdio::Pipes,
-        };
+        for_sessions(&mut command.params.env, manner.screen);
         Ok(Self {
             command,
-            stdio,
-            screen,
-            limit: yield_time(params.yield_time_ms),
-            pattern: pattern(tool, "wait_for", params.wait_for.as_deref())?,
-            wanted: wanted(params.raw, params.max_output_tokens),
+            manner,
+            #[cfg(unix)]
+            keeper,
+            kept,
         })
-    }
-}
-
-impl LiveRequest {
-    /// Has a shell on a terminal say where its prompts and the output of its commands begin and end, if it
-    /// can. The nonce that it says so with.
-    async fn marked(&self, id: &str, params: &mut ExecParams, ctx: &ToolCtx<'_>) -> Option<String> {
-        if !matches!(self.stdio, LiveStdio::Terminal(_)) {
-            return None;
-        }
-        let nonce = uuid::Uuid::now_v7().simple().to_string();
-        let runtime = Arc::clone(&ctx.services.runtime);
-        let (asked, id, same) = (params.clone(), id.to_owned(), nonce.clone());
-        let write = move || runtime.with_marks(&asked, &id, &same);
-        // A shell without marks is a shell all the same.
-        let marked = tokio::task::spawn_blocking(write).await.ok()?.ok()??;
-        *params = marked;
-        Some(nonce)
     }
 }
 
@@ -185,7 +175,7 @@ impl Approvable for LiveRequest {
         let mut keys = self.command.approval_keys();
         for key in &mut keys {
             if let ApprovalKey::Command { tty, .. } = key {
-                *tty = matches!(self.stdio, LiveStdio::Terminal(_));
+                *tty = matches!(self.manner.stdio, LiveStdio::Terminal(_));
             }
         }
         keys
@@ -207,7 +197,8 @@ struct LiveTool<'a> {
 
 /// A process that was started, and its first answer.
 struct Started {
-    entry: Arc<LiveEntry>,
+    /// None if somebody else has it.
+    entry: Option<Arc<LiveEntry>>,
     reply: UnifiedExecReply,
     denial: Option<Denials>,
 }
@@ -244,7 +235,6 @@ impl ToolRuntime<LiveRequest> for LiveTool<'_> {
         attempt: &SandboxAttempt,
         ctx: &ToolCtx<'_>,
     ) -> Result<Started, CodexErr> {
-        let services = ctx.services;
         let mut params = request.command.params.clone();
         if may_write(&request.command, attempt, &ctx.services.config.sandbox_policy) {
             ctx.turn.changes.before_command().await;
@@ -252,55 +242,21 @@ impl ToolRuntime<LiveRequest> for LiveTool<'_> {
         if request.command.is_known_safe() {
             keep_to_reading(&mut params.env);
         }
-        let justification = params.justification.clone();
-        let marks = request.marked(self.id.id(), &mut params, ctx).await;
-        let grant = attempt.grant(params);
-        let (call_id, number) = (|| ctx.call_id.clone(), attempt.number());
-        ctx.record(&Record::Granted(Granted::of(call_id(), number, &grant)))?;
-        let sandbox = &services.runtime.sandbox;
-        let env = sandbox
-            .transform(grant)
-            .map_err(|error| CodexErr::SandboxTransform { reason: error.to_string() })?;
-        let kind = env.sandbox();
-        let enforcement = (kind != SandboxType::None).then(|| sandbox.status());
-        let said = enforcement.clone();
-        let began = Began { call_id: call_id(), attempt: number, sandbox: kind, enforcement: said };
-        ctx.record(&Record::Began(began))?;
-        let mut report = Report::new(call_id(), services);
-        report.begin(&env, enforcement).await?;
-        let observer = LiveObserver {
-            report,
-            services: services.me(),
-            call_id: call_id(),
-            process_id: self.id.id().to_owned(),
-            attempt: number,
-        };
-        let spill = services.runtime.spill(services.config.keep);
-        let options = LiveOptions { stdio: request.stdio, spill, marks, screen: request.screen };
-        let spawner = &services.runtime.spawner;
-        let started =
-            UnifiedExecProcess::start(spawner, &env, options, observer, LiveObserver::ended).await;
-        let process = started.map_err(|error| CodexErr::from(RuntimeError::from(error)))?;
-        let entry = Arc::new(LiveEntry::new(
-            process,
-            call_id(),
-            request.command.params.command.clone(),
-            request.command.params.cwd.clone(),
-            whereabouts(kind, &services.config.sandbox_policy),
-            justification,
-        ));
-        let patience = Patience {
-            limit: request.limit,
-            pattern: request.pattern.as_ref(),
+        #[cfg(unix)]
+        if let Some((keeper, asked)) = &request.keeper {
+            let kept = keeper.keep(attempt, params, asked, ctx).await?;
+            return Ok(Started { entry: None, reply: kept.reply, denial: kept.denials });
+        }
+        let launch = Launch {
+            call_id: ctx.call_id,
+            process_id: self.id.id(),
+            attempt: attempt.number(),
+            manner: &request.manner,
+            kept: request.kept,
             cancel: ctx.turn.cancellation(),
         };
-        let answered = entry.process.answer(entry.process.now(), patience).await;
-        let reply = reply(self.id.id(), &entry, &answered, request.wanted)?;
-        let denial = entry.process.end().and_then(|end| {
-            let denied = sandbox.denied(kind, end.supervised, &end.output);
-            denied.map(|_| end.output.denials.clone())
-        });
-        Ok(Started { entry, reply, denial })
+        let launched = launch.start(ctx.services, params, |params| attempt.grant(params)).await?;
+        Ok(Started { entry: Some(launched.entry), reply: launched.reply, denial: launched.denial })
     }
 
     fn denial(&self, output: &Started) -> Option<Denials> {
@@ -314,14 +270,5 @@ impl ToolRuntime<LiveRequest> for LiveTool<'_> {
         ctx: &ToolCtx<'_>,
     ) -> Option<Extras> {
         CommandTool.narrowest(&request.command, denials, ctx)
-    }
-}
-
-/// A sandbox that somebody else provides is one.
-fn whereabouts(sandbox: SandboxType, policy: &SandboxPolicy) -> Whereabouts {
-    match (sandbox, policy) {
-        (SandboxType::None, SandboxPolicy::ExternalSandbox { .. }) => Whereabouts::Confined,
-        (SandboxType::None, _) => Whereabouts::Outside,
-        _ => Whereabouts::Confined,
     }
 }

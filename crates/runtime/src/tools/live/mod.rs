@@ -1,15 +1,24 @@
 //! The tools for processes that live across calls.
 
 mod exec_command;
+#[cfg(unix)]
+mod kept;
+mod launch;
 mod processes;
 mod read_output;
 mod typed;
 mod write_stdin;
 
 pub(super) use exec_command::ExecCommandHandler;
+#[cfg(unix)]
+pub(crate) use launch::{Launch, Launched, Manner};
+#[cfg(unix)]
+pub(crate) use processes::process_info;
 pub(super) use processes::{KillProcessHandler, ListProcessesHandler};
 pub(super) use read_output::ReadOutputHandler;
 pub(super) use write_stdin::WriteStdinHandler;
+#[cfg(unix)]
+pub(crate) use write_stdin::type_unjudged;
 
 use crate::unified_exec::Wanted;
 use regex::bytes::{Regex, RegexBuilder};

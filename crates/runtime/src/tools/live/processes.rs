@@ -2,7 +2,7 @@
 
 use crate::tools::registry::{ToolHandler, ToolInvocation, ToolSpec};
 use crate::tools::{parse, schema, wrong_kind};
-use crate::unified_exec::LiveEntry;
+use crate::unified_exec::{Kept, LiveEntry};
 use sandgate_process::LiveState;
 use sandgate_protocol::{
     CodexErr, KillProcessToolCallParams, ListProcessesToolCallParams, ProcessInfo, ProcessState,
@@ -47,7 +47,10 @@ impl ToolHandler for ListProcessesHandler {
             };
             let ListProcessesToolCallParams {} = parse(invocation.tool_name, arguments)?;
             let all = invocation.services.live.all();
-            let infos: Vec<ProcessInfo> = all.iter().map(|(id, entry)| info(id, entry)).collect();
+            let infos = all.iter().map(|(id, entry)| process_info(id, entry));
+            #[cfg(unix)]
+            let infos = infos.chain(crate::daemon::list_kept(invocation.services).await);
+            let infos: Vec<ProcessInfo> = infos.collect();
             let text = serde_json::to_string(&infos);
             text.map(|text| ToolOutput::text(text, true))
                 .map_err(|error| CodexErr::ToolExecutionFailed(error.to_string()))
@@ -78,7 +81,16 @@ impl ToolHandler for KillProcessHandler {
                 return Err(wrong_kind(invocation.tool_name));
             };
             let params: KillProcessToolCallParams = parse(invocation.tool_name, arguments)?;
-            let entry = invocation.services.live.get(&params.process_id)?;
+            let entry = match invocation.services.live.get(&params.process_id) {
+                Ok(entry) => entry,
+                #[cfg(unix)]
+                Err(unknown) => {
+                    return super::kept::call(&params.process_id, arguments, unknown, &invocation)
+                        .await;
+                }
+                #[cfg(not(unix))]
+                Err(unknown) => return Err(unknown),
+            };
             let id = &params.process_id;
             if let Some(end) = entry.process.end() {
                 let code = end.output.exit_code;
@@ -97,7 +109,7 @@ impl ToolHandler for KillProcessHandler {
 }
 
 /// What there is to know about a process.
-fn info(id: &str, entry: &LiveEntry) -> ProcessInfo {
+pub(crate) fn process_info(id: &str, entry: &LiveEntry) -> ProcessInfo {
     let (state, exit_code) = match entry.process.state() {
         LiveState::Exited(code) => (ProcessState::Exited, Some(code)),
         LiveState::WaitingForInput => (ProcessState::WaitingForInput, None),
@@ -113,5 +125,6 @@ fn info(id: &str, entry: &LiveEntry) -> ProcessInfo {
         age_seconds: entry.process.age().as_secs(),
         printed_bytes: entry.process.kept().end,
         last_line: visible_line(&entry.process.last_line()),
+        kept: entry.kept == Kept::Yes,
     }
 }

@@ -67,7 +67,15 @@ async fn read(invocation: &ToolInvocation<'_>) -> Result<ToolOutput, CodexErr> {
     if params.first_line == Some(0) {
         return Err(invalid(tool, "first_line counts from 1, or from the end if it is negative"));
     }
-    let source = source(invocation, &params.id)?;
+    let source = match source(invocation, &params.id) {
+        Ok(source) => source,
+        #[cfg(unix)]
+        Err(unknown) => {
+            return super::kept::call(&params.id, arguments, unknown, invocation).await;
+        }
+        #[cfg(not(unix))]
+        Err(unknown) => return Err(unknown),
+    };
     let wanted = wanted(params.raw, params.max_output_tokens);
     let id = params.id.clone();
     let work = move || -> io::Result<String> {

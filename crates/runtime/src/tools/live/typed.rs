@@ -101,12 +101,16 @@ fn shown(line: &str) -> String {
     }
 }
 
+/// A terminal cuts off what a line has beyond some length, without a word.
+const MAX_LINE_BYTES: usize = 1024;
+
 /// Whether a shell that reads this at its prompt reads it as it stands, and all of it as one command: a
 /// control character edits the line or ends it, `!` and `^` bring back parts of others, and a backslash at
 /// the end joins it with the next.
 fn is_plain_line(input: &str) -> bool {
     let Some(line) = input.strip_suffix(['\n', '\r']) else { return false };
-    !line.contains(|c: char| c.is_control() || matches!(c, '!' | '^'))
+    line.len() <= MAX_LINE_BYTES
+        && !line.contains(|c: char| c.is_control() || matches!(c, '!' | '^'))
         && !line.ends_with('\\')
         && visible_line(line) == line
 }
@@ -186,7 +190,7 @@ impl ToolRuntime<TypedInput> for TypingTool<'_> {
         _: &SandboxAttempt,
         ctx: &ToolCtx<'_>,
     ) -> Result<UnifiedExecReply, CodexErr> {
-        self.typing.carry_out(self.entry, ctx).await
+        self.typing.carry_out(self.entry, ctx.turn.cancellation()).await
     }
 
     fn denial(&self, _: &UnifiedExecReply) -> Option<Denials> {

@@ -2,7 +2,7 @@
 
 use super::typed::{TypedInput, TypingTool};
 use super::{invalid, output, pattern, size, wanted, yield_time};
-use crate::orchestrator::{ToolCtx, ToolOrchestrator};
+use crate::orchestrator::ToolOrchestrator;
 use crate::tools::registry::{ToolHandler, ToolInvocation, ToolSpec};
 use crate::tools::{parse, schema, wrong_kind};
 use crate::unified_exec::{LiveEntry, Wanted, Whereabouts, reply, wake_when_printed};
@@ -14,6 +14,7 @@ use sandgate_protocol::{
 };
 use std::pin::Pin;
 use std::time::Duration;
+use tokio_util::sync::CancellationToken;
 
 /// `write_stdin`.
 pub(crate) struct WriteStdinHandler;
@@ -54,12 +55,18 @@ async fn write(invocation: &ToolInvocation<'_>) -> Result<ToolOutput, CodexErr> 
     };
     let ctx = &invocation.ctx();
     let params: WriteStdinToolCallParams = parse(ctx.tool_name, arguments)?;
-    let entry = ctx.services.live.get(&params.process_id)?;
-    let typing = Typing::new(params, &entry, ctx)?;
+    let entry = match ctx.services.live.get(&params.process_id) {
+        Ok(entry) => entry,
+        #[cfg(unix)]
+        Err(unknown) => return super::kept::write(params, unknown, ctx).await,
+        #[cfg(not(unix))]
+        Err(unknown) => return Err(unknown),
+    };
+    let typing = Typing::new(params, &entry, ctx.tool_name)?;
     let _alone = entry.calls.lock().await;
     entry.begin_call();
     let reply = if entry.whereabouts == Whereabouts::Confined || typing.input.is_empty() {
-        typing.carry_out(&entry, ctx).await?
+        typing.carry_out(&entry, ctx.turn.cancellation()).await?
     } else {
         let request = TypedInput::new(&typing.input, &entry, ctx)?;
         let tool = TypingTool { typing: &typing, entry: &entry };
@@ -69,6 +76,24 @@ async fn write(invocation: &ToolInvocation<'_>) -> Result<ToolOutput, CodexErr> 
         wake_when_printed(pattern, &typing.id, &entry, ctx.services.me());
     }
     Ok(output(&reply))
+}
+
+/// Types what was judged elsewhere, after this beginning of a line, and waits for the answer.
+#[cfg(unix)]
+pub(crate) async fn type_unjudged(
+    entry: &LiveEntry,
+    params: WriteStdinToolCallParams,
+    typed: &str,
+    cancel: &CancellationToken,
+) -> Result<UnifiedExecReply, CodexErr> {
+    let typing = Typing::new(params, entry, "write_stdin")?;
+    let _alone = entry.calls.lock().await;
+    entry.begin_call();
+    if !typing.input.is_empty() && entry.half_typed() != typed {
+        let text = "somebody else has typed to it meanwhile, so nothing was typed: try again";
+        return Err(CodexErr::ToolExecutionFailed(text.to_owned()));
+    }
+    typing.carry_out(entry, cancel).await
 }
 
 /// What is to be done to a process.
@@ -87,9 +112,8 @@ impl Typing {
     fn new(
         params: WriteStdinToolCallParams,
         entry: &LiveEntry,
-        ctx: &ToolCtx<'_>,
+        tool: &str,
     ) -> Result<Self, CodexErr> {
-        let tool = ctx.tool_name;
         let mut input = params.input.unwrap_or_default();
         if let Some(names) = &params.keys {
             let pressed = keys(names, entry.process.cursor_keys());
@@ -119,11 +143,11 @@ impl Typing {
     pub(super) async fn carry_out(
         &self,
         entry: &LiveEntry,
-        ctx: &ToolCtx<'_>,
+        cancel: &CancellationToken,
     ) -> Result<UnifiedExecReply, CodexErr> {
         let process = &entry.process;
         if self.does_something() && process.end().is_some() {
-            let answered = process.answer(process.now(), self.patience(ctx)).await;
+            let answered = process.answer(process.now(), self.patience(cancel)).await;
             return reply(&self.id, entry, &answered, self.wanted);
         }
         // The end of input is typed too, at a terminal.
@@ -138,7 +162,7 @@ impl Typing {
             resized.map_err(|error| CodexErr::ToolExecutionFailed(error.to_string()))?;
             if !self.input.is_empty() {
                 // A shell shows its prompt again, which must not pass for the answer to what follows.
-                let patience = Patience { limit: REDRAWN, pattern: None, ..self.patience(ctx) };
+                let patience = Patience { limit: REDRAWN, pattern: None, ..self.patience(cancel) };
                 process.settle(moment, patience).await;
                 moment = process.moment(Deed::Typing);
             }
@@ -154,12 +178,11 @@ impl Typing {
         if self.close {
             process.close_stdin().await;
         }
-        let answered = process.answer(moment, self.patience(ctx)).await;
+        let answered = process.answer(moment, self.patience(cancel)).await;
         reply(&self.id, entry, &answered, self.wanted)
     }
 
-    fn patience<'a>(&'a self, ctx: &'a ToolCtx<'_>) -> Patience<'a> {
-        let cancel = ctx.turn.cancellation();
+    fn patience<'a>(&'a self, cancel: &'a CancellationToken) -> Patience<'a> {
         Patience { limit: self.limit, pattern: self.pattern.as_ref(), cancel }
     }
 }

@@ -25,6 +25,7 @@ mod thread;
 
 use super::Mode;
 use super::seccomp::{self, Beneath};
+use crate::roots::is_protected_bytes;
 use crate::sys::notify::{self, Asked, Reply};
 use evidence::Evidence;
 use files::Files;
@@ -62,6 +63,15 @@ pub struct Scope<'a> {
 impl Scope<'_> {
     fn is_in_roots(&self, path: &[u8]) -> bool {
         self.roots.iter().any(|root| is_beneath(path, root.to_bytes()))
+    }
+
+    /// Whether a path in a root lies where nothing may be changed, as far as its name tells. The mounts
+    /// tell better; this is for where there are none.
+    fn is_protected_by_name(&self, path: &[u8]) -> bool {
+        let beneath = self.roots.iter().map(|root| root.to_bytes());
+        let nearest = beneath.filter(|root| is_beneath(path, root)).max_by_key(|root| root.len());
+        let rest = nearest.and_then(|root| path.get(root.len()..)).unwrap_or_default();
+        rest.split(|byte| *byte == b'/').any(is_protected_bytes)
     }
 
     /// Why something is refused that lies there.

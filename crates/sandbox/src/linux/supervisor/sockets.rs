@@ -11,7 +11,7 @@ use super::pending::{Attempt, Connect, Pending};
 use super::place::{Follow, Place, canonical, is_read_only};
 use super::text::PathText;
 use super::thread::duplicate;
-use super::{Answer, Scope};
+use super::{Answer, Mode, Scope};
 use crate::sys::notify::{Asked, read_memory, still_waits};
 use rustix::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use rustix::fs::FileType;
@@ -114,7 +114,10 @@ impl Sockets<'_> {
         }
         let path = self.target.as_bytes();
         let granted = self.scope.sockets.iter().any(|socket| socket.to_bytes() == path);
-        if granted || (self.scope.is_in_roots(path) && !is_read_only(held)) {
+        let in_roots = self.scope.is_in_roots(path) && !is_read_only(held);
+        let protected =
+            self.scope.mode == Mode::LandlockOnly && self.scope.is_protected_by_name(path);
+        if granted || (in_roots && !protected) {
             return Ok(());
         }
         if NAME_SERVICES.iter().any(|service| super::place::is_beneath(path, service)) {
