@@ -79,7 +79,8 @@ pub fn check(text: &str, file: &str, owner: Owner) -> Result<Checked, Vec<Proble
 /// Whether a text holds nothing but settings that count. What the types have read is written down
 /// again: a key that is missing there has no meaning.
 fn is_plain(table: &Table, settings: &Settings, owner: Owner) -> bool {
-    let misplaced = |table: &Table, names: &[&str]| names.iter().any(|name| table.contains_key(*name));
+    let misplaced =
+        |table: &Table, names: &[&str]| names.iter().any(|name| table.contains_key(*name));
     if owner == Owner::Project && misplaced(table, USER_ONLY) {
         return false;
     }
@@ -165,7 +166,12 @@ impl Walk<'_> {
             return self.ignore(name, path, |key| Fault::Unknown { key }, advice);
         };
         if let Some((place, advice)) = misplaced(path, self.owner) {
-            return self.ignore(name, path, |key| Fault::Misplaced { key, place }, advice.to_owned());
+            return self.ignore(
+                name,
+                path,
+                |key| Fault::Misplaced { key, place },
+                advice.to_owned(),
+            );
         }
         if shape.said("deprecated").is_some() && value.get_ref().is_bool() {
             let about = shape.said("description").and_then(|about| about.as_str());
@@ -254,9 +260,11 @@ fn misplaced(path: &[String], owner: Owner) -> Option<(&'static str, &'static st
 fn unknown(key: &str, table: Shape<'_>, value: &DeValue<'_>) -> String {
     let names = table.keys().into_iter().flatten().map(|(name, _)| name.as_str());
     match nearest(key, names) {
-        Some(name) => format!("did you mean {name}? It is ignored"),
-        None if value.is_table() => "it is ignored, with all that is in it".to_owned(),
-        None => "it is ignored".to_owned(),
+        Some(name) => format!("did you mean {name}?"),
+        None if value.is_table() => {
+            "no setting has a name like it, so nothing in it counts".to_owned()
+        }
+        None => "no setting has a name like it, so it does not count".to_owned(),
     }
 }
 
@@ -288,7 +296,8 @@ fn kind_in_words(shape: Shape<'_>) -> String {
         "array" => "a list of texts, like [\"one\", \"two\"]".to_owned(),
         "object" if shape.is_map() => "a table with names of your own".to_owned(),
         "object" => {
-            let names: Vec<String> = shape.keys().into_iter().flatten().map(|(n, _)| n.clone()).collect();
+            let names: Vec<String> =
+                shape.keys().into_iter().flatten().map(|(n, _)| n.clone()).collect();
             format!("a table with {}", names.join(", "))
         }
         _ => "a text in quotes".to_owned(),

@@ -75,7 +75,9 @@ pub enum OverrideError {
         given: String,
     },
     /// The key is not one.
-    #[error("{key:?} is no name of a setting; write names with dots between them, like audit.fsync")]
+    #[error(
+        "{key:?} is no name of a setting; write names with dots between them, like audit.fsync"
+    )]
     Key {
         /// What was written.
         key: String,
@@ -224,7 +226,9 @@ fn anchor_paths(table: &mut Table, anchor: Anchor<'_>) {
             table.get_mut(*name).and_then(Value::as_table_mut)
         });
         match below.and_then(|table| table.get_mut(*key)) {
-            Some(Value::Array(paths)) => paths.iter_mut().for_each(|path| make_absolute(path, anchor)),
+            Some(Value::Array(paths)) => {
+                paths.iter_mut().for_each(|path| make_absolute(path, anchor));
+            }
             Some(path) => make_absolute(path, anchor),
             None => {}
         }

@@ -8,18 +8,28 @@
 
 mod check;
 mod config;
+mod edit;
+mod file;
 mod layer;
+mod load;
 mod loosen;
 mod problem;
 mod resolve;
 mod schema;
 mod settings;
+mod trust;
 
 pub use check::{Checked, MAX_CONFIG_BYTES, Owner, check};
 pub use config::{Config, Entry};
+pub use edit::{EditError, set, set_trust};
+pub use file::FileError;
 pub use layer::{Anchor, Layer, Origin, OverrideError};
+pub use load::{
+    CONFIG_FILE, ConfigError, Loaded, Preview, ProjectRulesFile, Sources, load, preview,
+};
 pub use loosen::{Loosening, loosenings};
 pub use problem::{Fault, Problem};
 pub use resolve::{KnownProfiles, Layers, ResolveError, Trust, resolve};
 pub use schema::schema;
 pub use settings::*;
+pub use trust::{Project, ProjectFile, ProjectFiles, TrustState, find_project};

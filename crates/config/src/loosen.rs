@@ -71,7 +71,8 @@ impl Order {
     fn holds(&self, value: &Value, base: Option<&Value>) -> bool {
         match self {
             Self::Words(words) => {
-                let rank = |value: &Value| words.iter().position(|word| value.as_str() == Some(word));
+                let rank =
+                    |value: &Value| words.iter().position(|word| value.as_str() == Some(word));
                 match (rank(value), base.and_then(rank)) {
                     (Some(value), Some(base)) => value <= base,
                     _ => false,

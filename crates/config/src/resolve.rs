@@ -102,9 +102,10 @@ pub fn resolve(layers: &Layers, trust: Trust) -> Result<Config, ResolveError> {
         let elsewhere = ["profile", "profiles", "projects"];
         lay_over(&mut entries, &leaves_of(layer.table()), layer.origin(), &elsewhere);
     }
-    let settings = table_of(&values_of(&entries))
-        .try_into()
-        .map_err(|error: toml::de::Error| ResolveError::Contradiction(error.message().to_owned()))?;
+    let settings =
+        table_of(&values_of(&entries)).try_into().map_err(|error: toml::de::Error| {
+            ResolveError::Contradiction(error.message().to_owned())
+        })?;
     Ok(Config { settings, entries, profile, withheld, notes })
 }
 
@@ -117,14 +118,16 @@ fn lay_profile_over(
 ) -> Result<(Option<String>, Vec<String>), ResolveError> {
     let of_override = |layer: &Layer| Some(layer.table().get("profile")?.as_str()?.to_owned());
     let of_file = entries.get(["profile".to_owned()].as_slice()).cloned();
-    let by_person = layers.profile.clone().or_else(|| layers.overrides.iter().rev().find_map(of_override));
+    let by_person =
+        layers.profile.clone().or_else(|| layers.overrides.iter().rev().find_map(of_override));
     let by_file = of_file.as_ref().and_then(|entry| entry.value.as_str()).map(str::to_owned);
     let Some(name) = by_person.clone().or(by_file) else { return Ok((None, Vec::new())) };
 
     let own = layers.user.iter().chain(&layers.overrides);
     let seen = project.filter(|_| trust == Trust::TrustedAndSeen);
     // A project cannot put something else under the name of a profile that the person has.
-    let mut defining: Vec<&Layer> = own.filter(|layer| profile_in(layer, &name).is_some()).collect();
+    let mut defining: Vec<&Layer> =
+        own.filter(|layer| profile_in(layer, &name).is_some()).collect();
     if defining.is_empty() {
         defining.extend(seen.filter(|layer| profile_in(layer, &name).is_some()));
     }

@@ -3,6 +3,7 @@
 
 use crate::settings::Settings;
 use serde_json::{Map, Value};
+use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
 /// The schema of a `config.toml`.
@@ -11,8 +12,20 @@ pub fn schema() -> &'static Value {
     SCHEMA.get_or_init(|| {
         let mut schema = schemars::schema_for!(Settings).to_value();
         without_null(&mut schema);
-        schema
+        sorted(schema)
     })
+}
+
+/// The same in the order of the keys, whichever order the map of `serde_json` was built to keep.
+fn sorted(schema: Value) -> Value {
+    match schema {
+        Value::Object(object) => {
+            let entries: BTreeMap<String, Value> = object.into_iter().collect();
+            Value::Object(entries.into_iter().map(|(key, value)| (key, sorted(value))).collect())
+        }
+        Value::Array(values) => Value::Array(values.into_iter().map(sorted).collect()),
+        other => other,
+    }
 }
 
 /// TOML has no null: what is not set is not there.

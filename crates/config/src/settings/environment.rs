@@ -4,7 +4,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// What of your environment commands are given. Applied in the order of the keys below.
+/// What of your environment commands are given: first `inherit`, then `ignore_default_excludes`,
+/// `exclude`, `set` and `include_only`, each applied to what the one before has left.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct ShellEnvironmentSettings {

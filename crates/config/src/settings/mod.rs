@@ -14,8 +14,8 @@ pub use policy::{
     ProjectSettings, SandboxMode, TimeoutSettings, TrustLevel, WorkspaceWriteSettings,
 };
 pub use services::{
-    McpServerSettings, ModelProviderSettings, OtelProtocol, OtelSettings, Seconds,
-    ServerSettings, WireApi,
+    McpServerSettings, ModelProviderSettings, OtelProtocol, OtelSettings, Seconds, ServerSettings,
+    WireApi,
 };
 
 use schemars::JsonSchema;
@@ -47,7 +47,8 @@ pub struct Settings {
     #[schemars(extend("default" = false, "examples" = [true]))]
     pub sandbox_require_full: Option<bool>,
 
-    /// What of your environment commands are given.
+    /// What of your environment commands are given: first `inherit`, then `ignore_default_excludes`,
+    /// `exclude`, `set` and `include_only`, each applied to what the one before has left.
     pub shell_environment_policy: Option<ShellEnvironmentSettings>,
 
     /// The profile that is used when `--profile` names none.
@@ -66,7 +67,8 @@ pub struct Settings {
     /// What is not settled yet and can be turned on or off.
     pub features: Option<Features>,
 
-    /// A sandbox program to use instead of the one that is built in. Only in your own file.
+    /// Where Codex finds its sandbox program. Accepted, in your own file only, and not used: Sandgate's
+    /// sandbox is built in.
     #[schemars(extend("examples" = ["/opt/codex/codex-linux-sandbox"]))]
     pub codex_linux_sandbox_exe: Option<PathBuf>,
 
