@@ -96,13 +96,13 @@ struct Section {
 /// All tables that have keys of their own, the file itself first.
 fn sections() -> Vec<Section> {
     let mut sections = Vec::new();
-    collect(schema(), String::new(), String::new(), &mut sections);
+    collect(schema(), "", String::new(), &mut sections);
     sections
 }
 
-fn collect(shape: &'static Value, prefix: String, about: String, sections: &mut Vec<Section>) {
+fn collect(shape: &'static Value, prefix: &str, about: String, sections: &mut Vec<Section>) {
     let keys: Vec<(String, &'static Value)> = keys_of(shape);
-    sections.push(Section { prefix: prefix.clone(), about, keys: keys.clone() });
+    sections.push(Section { prefix: prefix.to_owned(), about, keys: keys.clone() });
     for (key, shape) in keys {
         let about = text(shape, "description");
         let below = followed(shape);
@@ -115,7 +115,7 @@ fn collect(shape: &'static Value, prefix: String, about: String, sections: &mut 
             None => (below, ""),
         };
         if below.get("properties").is_some() && key != "profiles" {
-            collect(below, format!("{prefix}{key}{name}."), about, sections);
+            collect(below, &format!("{prefix}{key}{name}."), about, sections);
         }
     }
 }
