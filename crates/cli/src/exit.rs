@@ -1,13 +1,17 @@
 //! The exit codes of this program. Those between 124 and 127 are what `timeout`, `env` and the shells
 //! use for the same things.
 
+use sandgate_protocol::FailureKind;
 use sandgate_protocol::{EXIT_CODE_SIGNAL_BASE, ExecToolCallOutput, SIGNAL_KILL};
-use sandgate_runtime::FailureKind;
 
+/// A patch is none, or does not fit the files.
+pub(crate) const DOES_NOT_FIT: u8 = 1;
 /// The command line makes no sense.
 pub(crate) const USAGE: u8 = 2;
 /// A decision was needed, and nobody could give it.
 pub(crate) const NOBODY_DECIDED: u8 = 77;
+/// A person, a rule or the policy said no.
+pub(crate) const REFUSED: u8 = 78;
 /// This program failed.
 pub(crate) const FAILED: u8 = 125;
 /// Whoever read our output went away: 128 + SIGPIPE, as if that had ended us.

@@ -12,13 +12,14 @@ mod decide;
 mod exit;
 mod linux_sandbox;
 mod notes;
+mod patch;
 mod policy;
 mod run;
 mod sandbox;
 mod session;
 mod settings;
-mod show;
 mod signals;
+mod telemetry;
 mod writer;
 
 use arguments::Verb;
@@ -32,6 +33,7 @@ fn main() -> ExitCode {
     match asked {
         Ok(Verb::Run(arguments)) => run::run(arguments),
         Ok(Verb::Call(arguments)) => call::call(&arguments),
+        Ok(Verb::Patch(arguments)) => patch::patch(&arguments),
         Ok(Verb::Sandbox(arguments)) => sandbox::sandbox(arguments),
         Ok(Verb::Policy(arguments)) => policy::policy(arguments),
         Ok(Verb::Audit(arguments)) => audit::audit(&arguments),

@@ -2,8 +2,8 @@
 
 use anstream::{AutoStream, ColorChoice};
 use anstyle::{AnsiColor, Effects, Style};
+use sandgate_protocol::FailureKind;
 use sandgate_protocol::{Denials, ExecExpiration, ExecToolCallOutput, visible_line};
-use sandgate_runtime::FailureKind;
 use std::io::Write as _;
 use std::time::Duration;
 
@@ -39,8 +39,18 @@ pub(crate) fn advice(kind: FailureKind) -> Option<&'static str> {
 
 /// The command is about to run, and nothing will confine it.
 pub(crate) fn unconfined() -> Vec<u8> {
-    let text = "warning: this command runs unconfined, with all your rights; sandgate sandbox confines one";
+    let text = "warning: this command runs unconfined, with all your rights";
     line(WARNING, text)
+}
+
+/// What the person can do next.
+pub(crate) fn hint(what: &str) -> Vec<u8> {
+    line(PLAIN, what)
+}
+
+/// The command is about to run once more, and how.
+pub(crate) fn again(how: &str) -> Vec<u8> {
+    line(PLAIN, &format!("running it again, {how}"))
 }
 
 /// What the sandbox refused, a line each; `most` of them and how many there are besides.

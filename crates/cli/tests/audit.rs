@@ -276,8 +276,8 @@ fn programs_are_given_json() {
     insta::assert_json_snapshot!("audit_verify_json_changed", one(&["verify", "--json"]));
 }
 
-/// spec AUDIT.43: `stats` counts calls, decisions, what was blocked and programs, and says how long
-/// commands took.
+/// spec AUDIT.43: `stats` counts calls, decisions, what was blocked, tools and the programs of commands,
+/// and says how long commands took.
 #[test]
 fn figures_are_counted() {
     insta::assert_snapshot!("audit_stats", Log::of_two_days().said(&["stats"]));
@@ -321,7 +321,6 @@ fn the_log_is_found() {
         empty,
         format!("Nothing has been recorded yet. The log will be in {}.\n", own.display())
     );
-    assert_eq!(log.said(&["verify"]), "The log is empty.\n");
     assert!(!own.exists(), "looking makes nothing");
     assert!(log.said(&["show", "--home", "elsewhere"]).contains("git commit"));
     let mut command = log.world.program(["audit", "show"]);
@@ -363,4 +362,24 @@ fn help_says_what_can_be_asked() {
     let log = Log::new();
     insta::assert_snapshot!("audit_help", log.said(&["--help"]));
     insta::assert_snapshot!("audit_help_show", log.said(&["show", "--help"]));
+}
+
+/// spec AUDIT.46: `verify` says so and ends with 1 where there is no log at all, because nobody can tell
+/// whether there ever was one.
+#[test]
+fn a_log_that_is_not_there_is_not_called_intact() {
+    let world = support::World::new();
+    let outcome = world.sandgate(&["audit", "verify"]);
+    assert_eq!(outcome.code, Some(1));
+    let own = world.path(".codex/audit");
+    let expected = format!(
+        "There is no log in {}: nothing was ever recorded, or all of it is gone.\n",
+        own.display()
+    );
+    assert_eq!(outcome.stdout(), expected);
+    let outcome = world.sandgate(&["audit", "verify", "--json"]);
+    assert_eq!(outcome.code, Some(1));
+    assert_eq!(outcome.events()[0]["exists"], false);
+    assert_eq!(outcome.events()[0]["intact"], false);
+    assert!(!own.exists(), "looking makes nothing");
 }

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use std::fs;
 use std::io::Write as _;
 use std::process::Stdio;
-use support::{Outcome, Running, World};
+use support::{Outcome, Running, World, skipped};
 
 /// Lines for `sandgate call`.
 fn call(name: &str, id: &str, arguments: &Value) -> Value {
@@ -52,6 +52,8 @@ fn the_worked_example_is_answered_as_it_says() {
         "call_id": "call_abc123",
         "output": format!("src/main.rs:    // {word}: refactor this\n"),
         "success": true,
+        "exit_code": 0,
+        "attempt": 1,
     });
     assert_eq!(outcome.events(), [expected]);
     assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
@@ -102,7 +104,7 @@ fn without_anybody_to_decide_it_says_what_was_asked() {
     assert!(!world.path("made").exists());
 }
 
-/// spec CALL.12: A line of calls is a turn of its own: with `--events` what the turn changed is told as
+/// spec CALL.19: A line of calls is a turn of its own: with `--events` what the turn changed is told as
 /// an event when all its calls have ended, and standard output has the results and nothing else.
 #[test]
 fn what_a_line_of_calls_changed_is_an_event() {
@@ -186,6 +188,10 @@ fn a_program_grants_only_what_was_blocked() {
     drop(say);
     assert_eq!(running.wait().code, Some(0));
     assert_eq!(result["success"], false, "{result}");
+    // Shells differ in how they fail.
+    assert_ne!(result["exit_code"], 0, "{result}");
+    assert_eq!(result["attempt"], 2, "{result}");
+    assert_eq!(result["granted"], json!({"writable": [granted]}), "{result}");
     assert_eq!(fs::read_to_string(&granted).unwrap(), "x\n");
     assert_eq!(fs::read_to_string(&other).unwrap(), "");
 }
@@ -206,6 +212,162 @@ fn calls_that_came_early_are_made_and_the_end_of_input_ends_questions() {
     assert_eq!(ids, ["a", "b", "c"], "{}", outcome.stdout());
     assert_eq!(output(&outcome, 1), "second\n");
     assert_eq!(outcome.code, Some(77), "{}", outcome.stderr);
+}
+
+/// spec CALL.12: A result of a command has its exit code, and says which attempt it is from and what a
+/// person granted to that.
+#[test]
+fn a_result_says_how_the_command_ran() {
+    let world = World::new();
+    let outside = tempfile::tempdir_in("/var/tmp").unwrap();
+    let made = outside.path().join("made");
+    let lines = [
+        shell("plain", &["sh", "-c", "exit 3"]),
+        shell("out", &["touch", made.to_str().unwrap()]),
+        call("list_dir", "no command", &json!({})),
+    ];
+    let outcome = serve(&world, &["--decide", "approve"], &lines);
+    let events = outcome.events();
+    assert_eq!((&events[0]["exit_code"], &events[0]["attempt"]), (&json!(3), &json!(1)));
+    assert_eq!(events[0].get("granted"), None);
+    assert_eq!((&events[1]["exit_code"], &events[1]["attempt"]), (&json!(0), &json!(2)));
+    assert_eq!(events[1]["granted"], json!({"without_sandbox": true}));
+    assert_eq!(events[2].get("exit_code"), None);
+    assert!(made.exists());
+}
+
+/// spec CALL.13: A call that cannot be read is answered under its `call_id` if it has one, in its place
+/// among the others, which are made all the same.
+#[test]
+fn a_malformed_call_keeps_its_id_and_leaves_its_siblings_alone() {
+    let world = World::new();
+    let calls = json!([
+        {"type": "function_call", "name": "shell", "call_id": "bad"},
+        shell("good", &["echo", "on"]),
+        {"type": "message"},
+        shell("last", &["echo", "still"]),
+        {"type": "function_call", "call_id": "end", "arguments": 7},
+    ]);
+    let outcome = serve(&world, &[], &[calls]);
+    let events = outcome.events();
+    let ids: Vec<Value> = events.iter().map(|event| event["call_id"].clone()).collect();
+    assert_eq!(ids, [json!("bad"), json!("good"), Value::Null, json!("last"), json!("end")]);
+    let kinds: Vec<&Value> = events.iter().map(|event| &event["type"]).collect();
+    assert_eq!(kinds[0], "function_call_output");
+    assert_eq!(kinds[2], "error");
+    assert_eq!(
+        (&events[0]["error"], &events[0]["success"]),
+        (&json!("malformed_call"), &json!(false))
+    );
+    assert!(output(&outcome, 0).contains("missing field `arguments`"), "{}", output(&outcome, 0));
+    assert_eq!((output(&outcome, 1), output(&outcome, 3)), ("on\n".into(), "still\n".into()));
+    assert_eq!(outcome.code, Some(1));
+}
+
+/// spec CALL.14: When the sandbox blocked something and the command is not tried again, its result says
+/// why: what a person said, that nobody answered in time, or that nobody could be asked.
+#[test]
+fn the_model_is_told_why_there_was_no_second_attempt() {
+    let world = World::new();
+    let touch = [shell("t", &["touch", "/var/tmp/never-made-by-a-test"])];
+    fs::write(world.path("answers"), "deny use the workspace\n").unwrap();
+    let answers = world.path("answers");
+    let answers = answers.to_str().unwrap();
+    let asked = "Whether it may run again with what it lacked: ";
+    for (options, why) in [
+        (&["--decide", "deny"][..], "the user said no.\n"),
+        (&["--decide", answers], "the user said no, and says: use the workspace\n"),
+        (&[], "nobody could be asked.\n"),
+    ] {
+        let outcome = serve(&world, options, &touch);
+        let said = output(&outcome, 0);
+        assert!(said.starts_with("Exit code: 1\n"), "{said}");
+        assert!(said.ends_with(&format!("{asked}{why}")), "{said}");
+        assert_eq!(outcome.events()[0]["attempt"], 1);
+    }
+    let never = serve(&world, &["--ask-for-approval", "never"], &touch);
+    assert!(!output(&never, 0).contains(asked), "{}", output(&never, 0));
+    assert!(!std::path::Path::new("/var/tmp/never-made-by-a-test").exists());
+}
+
+/// spec CALL.15: With `--approval-timeout` a question that nobody has answered in that time counts as
+/// answered with no, and the model is told that nobody answered.
+#[test]
+fn a_question_does_not_wait_for_ever() {
+    let world = World::new();
+    let options = ["call", "--ask-for-approval", "untrusted", "--decide", "stdin"];
+    let mut command = world.program([&options[..], &["--approval-timeout", "1", "-"]].concat());
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut running = Running::start(&mut command);
+    let mut say = running.child.stdin.take().unwrap();
+    writeln!(say, "{}", shell("s", &["touch", "made"])).unwrap();
+    let question: Value = serde_json::from_str(&running.line()).unwrap();
+    assert_eq!(question["type"], "ExecApprovalRequest");
+    let result: Value = serde_json::from_str(&running.line()).unwrap();
+    assert_eq!(result["error"], "approval_timeout");
+    drop(say);
+    assert_eq!(running.wait().code, Some(0));
+    assert!(!world.path("made").exists());
+}
+
+#[test]
+fn a_question_at_the_terminal_does_not_wait_for_ever_either() {
+    let world = World::new();
+    if Running::start(world.other("python3").arg("--version")).wait().code != Some(0) {
+        return skipped("there is no python3");
+    }
+    fs::write(world.path("calls"), shell("s", &["touch", "made"]).to_string()).unwrap();
+    let script = world.path("at_a_terminal.py");
+    fs::write(&script, include_str!("support/at_a_terminal.py")).unwrap();
+    let options = ["call", "--ask-for-approval", "untrusted", "--approval-timeout", "1", "calls"];
+    let mut command = world.other("python3");
+    command.arg(script).arg(world.program([""; 0]).get_program()).args(options);
+    let outcome = Running::start(&mut command).wait();
+    let shown = outcome.stdout();
+    assert!(shown.contains("touch made"), "the question was shown: {shown}");
+    assert!(shown.contains("\"error\":\"approval_timeout\""), "{shown}");
+    assert!(shown.contains("exit code 0"), "{shown}");
+    assert!(!world.path("made").exists());
+}
+
+/// spec CALL.16: A call that was refused before it was understood, one of a tool that there is not among
+/// them, is in the audit log.
+#[test]
+fn what_was_not_understood_is_recorded() {
+    let world = World::new();
+    let lines = [
+        call("teleport", "t", &json!({"to": "the moon"})),
+        call("shell", "s", &json!({"cmd": "ls"})),
+        shell("n", &["no-such-program-anywhere"]),
+    ];
+    serve(&world, &[], &lines);
+    let shown = world.sandgate(&["audit", "show", "--json"]);
+    let calls: Vec<Value> =
+        shown.events().into_iter().filter(|row| row["kind"] == "call").collect();
+    let tools: Vec<&Value> = calls.iter().map(|call| &call["asked"]["tool"]).collect();
+    assert_eq!(tools, ["teleport", "shell", "shell"]);
+    assert!(calls[0]["end"]["error"].as_str().unwrap().contains("no tool called"), "{calls:?}");
+    assert!(calls[0]["asked"]["argv"][0].as_str().unwrap().contains("the moon"), "{calls:?}");
+    let stats = world.sandgate(&["audit", "stats", "--json"]).events().remove(0);
+    assert_eq!(stats["programs"], json!([]), "nothing of it is a program");
+    assert_eq!(world.sandgate(&["audit", "verify"]).code, Some(0));
+}
+
+/// spec CALL.17: The beginning of a command says what confines it and what that enforces.
+#[test]
+fn the_beginning_says_what_is_enforced() {
+    let world = World::new();
+    let outcome = serve(&world, &["--events"], &[shell("s", &["true"])]);
+    let begin: Value = serde_json::from_str(outcome.stderr.lines().next().unwrap()).unwrap();
+    assert_eq!(begin["type"], "ExecCommandBegin");
+    let status = world.sandgate(&["sandbox", "--status", "--json"]);
+    let status: Value = serde_json::from_str(status.stdout().lines().last().unwrap()).unwrap();
+    assert_eq!(begin["enforcement"]["landlock_abi"], status["landlock_abi"], "{begin} {status}");
+    assert_eq!(begin["sandbox"], begin["enforcement"]["sandbox"]);
+    let free =
+        serve(&world, &["--events", "--sandbox", "danger-full-access"], &[shell("s", &["true"])]);
+    let begin: Value = serde_json::from_str(free.stderr.lines().next().unwrap()).unwrap();
+    assert_eq!((&begin["sandbox"], begin.get("enforcement")), (&json!("none"), None));
 }
 
 /// spec CALL.8: All calls of one run share a session: what was approved for the session is not asked

@@ -4,15 +4,18 @@
 
 mod support;
 
+use rustix::fs::OFlags;
 use rustix::process::Signal;
 use std::fs;
-use support::{Outcome, Running, World, before_the_limit, eventually};
+use std::io::{self, Read as _};
+use std::path::PathBuf;
+use support::{FULL_ACCESS, Outcome, Running, World, before_the_limit, eventually};
 use support::{is_alive, let_go, run_words, until_asleep_for_good};
 
-/// Starts processes that go to some length not to be found, each of which writes its id to `pids`,
-/// and then stays. The last one is the script itself.
+/// Starts processes that go to some length not to be found, each of which holds the pipe `held` open,
+/// writes a line to `grown`, and then stays. The last one is the script itself.
 const HIDING_TREE: &str = r#"
-    stay='echo $$ >> pids; exec sleep 1000'
+    stay='exec 9> held; echo here >> grown; exec sleep 1000'
     sh -c "$stay" &
     setsid sh -c "$stay" &
     nohup sh -c "$stay" > /dev/null 2>&1 &
@@ -20,50 +23,73 @@ const HIDING_TREE: &str = r#"
     (sh -c "$stay" > /dev/null 2>&1 < /dev/null &)
     sh -c "$stay" & disown
     echo partial
-    echo $$ >> pids
+    exec 9> held; echo here >> grown
     exec sleep 1000
 "#;
 const HIDING_PROCESSES: usize = 7;
 
-/// The ids of the tree's processes, if all of them have run.
-fn grown(world: &World) -> Option<Vec<i32>> {
-    let text = fs::read_to_string(world.path("pids")).ok()?;
-    // A line without its end is still being written.
-    let lines = text.split_inclusive('\n').filter_map(|line| line.strip_suffix('\n'));
-    let pids: Vec<i32> = lines.map(|line| line.parse().unwrap()).collect();
-    (pids.len() == HIDING_PROCESSES).then_some(pids)
+/// With the cage and without: what ends commands is not the same.
+const WAYS: [&[&str]; 2] = [&[], &FULL_ACCESS];
+
+/// The processes of a tree, wherever they are: whoever lives holds a pipe open that ends here.
+struct Tree {
+    held: fs::File,
+    grown: PathBuf,
 }
 
-/// The ids of the tree's processes, once all of them run.
-fn pids(world: &World) -> Vec<i32> {
-    let pids = eventually("the tree has grown", || grown(world));
-    assert!(pids.iter().all(|pid| is_alive(*pid)));
-    pids
-}
+impl Tree {
+    /// Prepares for a tree in a world.
+    fn plant(world: &World) -> Self {
+        use std::os::unix::fs::OpenOptionsExt as _;
+        let nonblock = i32::try_from(OFlags::NONBLOCK.bits()).unwrap();
+        let mut options = fs::OpenOptions::new();
+        let held = options.read(true).custom_flags(nonblock).open(world.fifo("held")).unwrap();
+        Self { held, grown: world.path("grown") }
+    }
 
-#[track_caller]
-fn assert_gone(pids: &[i32]) {
-    eventually("the whole tree is gone", || pids.iter().all(|pid| !is_alive(*pid)).then_some(()));
+    fn has_grown(&self) -> bool {
+        let grown = fs::read_to_string(&self.grown).unwrap_or_default();
+        grown.lines().count() == HIDING_PROCESSES
+    }
+
+    fn is_alive(&self) -> bool {
+        let read = (&self.held).read(&mut [0]);
+        read.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
+    }
+
+    #[track_caller]
+    fn until_grown(&self) {
+        eventually("the tree has grown", || self.has_grown().then_some(()));
+        assert!(self.is_alive());
+    }
+
+    #[track_caller]
+    fn assert_gone(&self) {
+        eventually("the whole tree is gone", || (!self.is_alive()).then_some(()));
+    }
 }
 
 /// spec RUN.31: A command that outlives its time limit is ended with everything that it started; what
 /// it printed until then is kept, the exit code is 124, and a line says how to change the limit.
 #[test]
 fn a_timeout_leaves_nothing_but_the_output() {
-    let (outcome, pids, limit) = before_the_limit("the tree has grown", |limit| {
-        let world = World::new();
-        let options = ["run", "--timeout-ms", limit.ms, "--shell", "bash", "--no-login"];
-        let outcome = world.sandgate(&[&options[..], &["--", HIDING_TREE]].concat());
-        assert_eq!(outcome.code, Some(124));
-        grown(&world).map(|pids| (outcome, pids, limit))
-    });
-    assert_eq!(outcome.stdout(), "partial\n");
-    let note = format!(
-        "sandgate: the command was ended after {}, its time limit; --timeout-ms N sets another, 0 none\n",
-        limit.spoken
-    );
-    assert_eq!(outcome.notes(), note);
-    assert_gone(&pids);
+    for way in WAYS {
+        let (outcome, tree, limit) = before_the_limit("the tree has grown", |limit| {
+            let world = World::new();
+            let tree = Tree::plant(&world);
+            let options = ["run", "--timeout-ms", limit.ms, "--shell", "bash", "--no-login"];
+            let outcome = world.sandgate(&[&options[..], way, &["--", HIDING_TREE]].concat());
+            assert_eq!(outcome.code, Some(124));
+            tree.has_grown().then_some((outcome, tree, limit))
+        });
+        assert_eq!(outcome.stdout(), "partial\n");
+        let note = format!(
+            "sandgate: the command was ended after {}, its time limit; --timeout-ms N sets another, 0 none\n",
+            limit.spoken
+        );
+        assert_eq!(outcome.notes(), note);
+        tree.assert_gone();
+    }
 }
 
 #[test]
@@ -79,36 +105,45 @@ fn a_limit_that_is_over_before_the_command_starts_is_told_as_it_was_set() {
 /// is 143.
 #[test]
 fn a_terminated_sandgate_leaves_nothing() {
-    let world = World::new();
-    let running = world.start(&["--shell", "bash", "--", HIDING_TREE]);
-    let pids = pids(&world);
-    running.signal(Signal::TERM);
-    let outcome = running.wait();
-    assert_eq!((outcome.stdout(), outcome.code), ("partial\n", Some(143)));
-    assert_gone(&pids);
+    for way in WAYS {
+        let world = World::new();
+        let tree = Tree::plant(&world);
+        let running = world.start(&[way, &["--shell", "bash", "--", HIDING_TREE]].concat());
+        tree.until_grown();
+        running.signal(Signal::TERM);
+        let outcome = running.wait();
+        assert_eq!((outcome.stdout(), outcome.code), ("partial\n", Some(143)));
+        tree.assert_gone();
+    }
 }
 
 /// spec RUN.54: Even a sandgate that is killed leaves nothing of the command alive.
 #[test]
 fn a_killed_sandgate_leaves_nothing() {
-    let world = World::new();
-    let mut running = world.start(&["--shell", "bash", "--", HIDING_TREE]);
-    let pids = pids(&world);
-    running.child.kill().unwrap();
-    assert_eq!(running.wait().code, None);
-    assert_gone(&pids);
+    for way in WAYS {
+        let world = World::new();
+        let tree = Tree::plant(&world);
+        let mut running = world.start(&[way, &["--shell", "bash", "--", HIDING_TREE]].concat());
+        tree.until_grown();
+        running.child.kill().unwrap();
+        assert_eq!(running.wait().code, None);
+        tree.assert_gone();
+    }
 }
 
 #[test]
 fn what_a_command_leaves_behind_ends_with_it() {
-    let world = World::new();
-    let script = HIDING_TREE.replace("exec sleep 1000\n", "read word < go; exit 5\n");
-    let go = world.fifo("go");
-    let running = world.start(&["--shell", "bash", "--", &script]);
-    let pids = pids(&world);
-    let_go(&go);
-    assert_eq!(running.wait().code, Some(5));
-    assert_gone(&pids);
+    for way in WAYS {
+        let world = World::new();
+        let tree = Tree::plant(&world);
+        let script = HIDING_TREE.replace("    exec sleep 1000\n", "    read word < go; exit 5\n");
+        let go = world.fifo("go");
+        let running = world.start(&[way, &["--shell", "bash", "--", &script]].concat());
+        tree.until_grown();
+        let_go(&go);
+        assert_eq!(running.wait().code, Some(5));
+        tree.assert_gone();
+    }
 }
 
 /// Waits for the command to say that it is ready, and then sends the signal to sandgate.
@@ -131,45 +166,55 @@ fn a_command_may_answer_ctrl_c() {
 
 #[test]
 fn a_command_that_does_not_care_dies_of_ctrl_c_with_everything_it_started() {
-    let world = World::new();
-    let running = world.start(&["--shell", "bash", "--", HIDING_TREE]);
-    let pids = pids(&world);
-    running.signal(Signal::INT);
-    let outcome = running.wait();
-    assert_eq!((outcome.stdout(), outcome.code), ("partial\n", Some(130)));
-    assert_gone(&pids);
+    for way in WAYS {
+        let world = World::new();
+        let tree = Tree::plant(&world);
+        let running = world.start(&[way, &["--shell", "bash", "--", HIDING_TREE]].concat());
+        tree.until_grown();
+        running.signal(Signal::INT);
+        let outcome = running.wait();
+        assert_eq!((outcome.stdout(), outcome.code), ("partial\n", Some(130)));
+        tree.assert_gone();
+    }
 }
 
 /// spec RUN.51: A command that does not end after Ctrl-C is ended with everything that it started, and
 /// the exit code is 130.
 #[test]
 fn a_command_that_ignores_ctrl_c_is_ended() {
-    let world = World::new();
-    let script = format!("trap '' INT\n{HIDING_TREE}");
-    let running = world.start(&["--shell", "bash", "--", &script]);
-    let pids = pids(&world);
-    running.signal(Signal::INT);
-    let outcome = running.wait();
-    assert_eq!((outcome.stdout(), outcome.code), ("partial\n", Some(130)));
-    assert_gone(&pids);
+    for way in WAYS {
+        let world = World::new();
+        let tree = Tree::plant(&world);
+        let script = format!("trap '' INT\n{HIDING_TREE}");
+        let running = world.start(&[way, &["--shell", "bash", "--", &script]].concat());
+        tree.until_grown();
+        running.signal(Signal::INT);
+        let outcome = running.wait();
+        assert_eq!((outcome.stdout(), outcome.code), ("partial\n", Some(130)));
+        tree.assert_gone();
+    }
 }
 
 /// spec RUN.57: A second Ctrl-C ends a command that goes on after the first, with everything that it
 /// started.
 #[test]
 fn a_second_ctrl_c_ends_a_command_that_goes_on() {
-    let world = World::new();
-    let goes_on =
-        "trap 'echo asked' INT\n    echo $$ >> pids\n    while :; do sleep 1000 & wait; done\n";
-    let script = HIDING_TREE.replace("echo $$ >> pids\n    exec sleep 1000\n", goes_on);
-    let mut running = world.start(&["--shell", "bash", "--", &script]);
-    assert_eq!(running.line(), "partial\n");
-    let pids = pids(&world);
-    running.signal(Signal::INT);
-    assert_eq!(running.line(), "asked\n");
-    running.signal(Signal::INT);
-    assert_eq!(running.wait().code, Some(130));
-    assert_gone(&pids);
+    for way in WAYS {
+        let world = World::new();
+        let tree = Tree::plant(&world);
+        let goes_on = "    trap 'echo asked' INT\n    exec 9> held; echo here >> grown\n    \
+                       while :; do sleep 1000 & wait; done\n";
+        let stays = "    exec 9> held; echo here >> grown\n    exec sleep 1000\n";
+        let script = HIDING_TREE.replace(stays, goes_on);
+        let mut running = world.start(&[way, &["--shell", "bash", "--", &script]].concat());
+        assert_eq!(running.line(), "partial\n");
+        tree.until_grown();
+        running.signal(Signal::INT);
+        assert_eq!(running.line(), "asked\n");
+        running.signal(Signal::INT);
+        assert_eq!(running.wait().code, Some(130));
+        tree.assert_gone();
+    }
 }
 
 /// spec RUN.55: SIGHUP to sandgate ends the command with exit code 129, unless sandgate was started
@@ -199,7 +244,7 @@ fn a_reader_that_does_not_read_does_not_keep_sandgate_from_ending() {
     for option in [&[][..], &["--json"]] {
         let world = World::new();
         let script = "echo $$ > pid; exec yes";
-        let arguments = [option, &["--shell", "sh", "--", script]].concat();
+        let arguments = [option, &FULL_ACCESS, &["--shell", "sh", "--", script]].concat();
         let mut running = Running::start(&mut world.program(run_words(&arguments)));
         // The output is left alone, so that it fills every pipe and queue.
         running.read_exactly(1);
@@ -210,6 +255,6 @@ fn a_reader_that_does_not_read_does_not_keep_sandgate_from_ending() {
         running.signal(Signal::TERM);
         let status = running.child.wait().unwrap();
         assert_eq!(status.code(), Some(143), "{option:?}");
-        assert_gone(&[pid]);
+        eventually("the command is gone", || (!is_alive(pid)).then_some(()));
     }
 }

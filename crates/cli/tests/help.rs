@@ -16,6 +16,9 @@ fn said(arguments: &[&str]) -> String {
 fn help_is_short_and_the_same_wherever_it_is_asked_for() {
     insta::assert_snapshot!("help", said(&["--help"]));
     insta::assert_snapshot!("help_run", said(&["run", "--help"]));
+    insta::assert_snapshot!("help_call", said(&["call", "--help"]));
+    insta::assert_snapshot!("help_patch", said(&["patch", "--help"]));
+    insta::assert_snapshot!("help_patch_apply", said(&["patch", "apply", "--help"]));
     assert_eq!(said(&["help", "run"]), said(&["run", "--help"]));
     assert_eq!(said(&["help"]), said(&["--help"]));
 }

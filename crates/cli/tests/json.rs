@@ -15,11 +15,14 @@ fn redacted(events: &[Value]) -> insta::Settings {
     settings.add_redaction("[].call_id", "[call id]");
     settings.add_redaction("[].cwd", "[directory]");
     settings.add_redaction("[].duration_ms", "[time]");
+    // Which one it is depends on the system.
+    assert!(events.iter().all(|event| event["sandbox"] != "none"));
+    settings.add_redaction("[].sandbox", "[sandbox]");
     settings
 }
 
-/// spec RUN.60: `--json` prints one event a line to standard output, and nothing else: the beginning,
-/// the output, the end.
+/// spec RUN.60: `--json` prints one event a line to standard output, numbered, and nothing else: the
+/// beginning, the output, the end, and what was asked and answered.
 #[test]
 fn the_events_of_a_command_are_a_line_each() {
     let outcome = World::new().run(&["--json", "--", "printf", "%s\\n", "grüße", "done"]);
@@ -141,7 +144,7 @@ fn output_events_end_after_ten_thousand() {
     let (mut deltas, mut others) = (0, Vec::new());
     for line in stdout.lines() {
         match line.unwrap() {
-            delta if delta.starts_with(r#"{"type":"ExecCommandOutputDelta""#) => deltas += 1,
+            delta if delta.contains(r#","type":"ExecCommandOutputDelta","#) => deltas += 1,
             other => others.push((deltas, serde_json::from_str::<Value>(&other).unwrap())),
         }
     }
@@ -163,4 +166,45 @@ fn a_reader_of_events_that_has_seen_enough_ends_the_command() {
     running.line();
     drop(running.child.stdout.take());
     assert_eq!(running.wait().code, Some(141));
+}
+
+/// spec RUN.60: `--json` prints one event a line to standard output, numbered, and nothing else: the
+/// beginning, the output, the end, and what was asked and answered.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_question_and_its_answer_are_events() {
+    let world = World::new();
+    std::fs::create_dir(world.path(".git")).unwrap();
+    std::fs::write(world.path("answers"), "session\ngrant\n").unwrap();
+    let answers = world.path("answers");
+    let options = ["--json", "--ask-for-approval", "untrusted", "--decide"];
+    // Without a word, because nobody knows in how many pieces it would come.
+    let words = ["--", "sh", "-c", "cp answers .git/copy 2> /dev/null"];
+    let outcome = world.run(&[&options[..], &[answers.to_str().unwrap()], &words].concat());
+    assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
+    assert!(world.path(".git/copy").exists());
+    let home = world.home().canonicalize().unwrap().display().to_string();
+    let events: Vec<Value> = outcome
+        .events()
+        .iter()
+        .map(|event| serde_json::from_str(&event.to_string().replace(&home, "[home]")).unwrap())
+        .collect();
+    let mut settings = redacted(&events);
+    // It has the time in it.
+    settings.add_redaction("[].formatted_output", "[text]");
+    settings.bind(|| insta::assert_json_snapshot!("asked", events));
+}
+
+/// spec RUN.87: With `--json` a command that is refused is an event with the reason.
+#[test]
+fn a_refusal_is_an_event() {
+    let world = World::new();
+    let options = ["--json", "--ask-for-approval", "untrusted", "--decide", "deny"];
+    let outcome = world.run(&[&options[..], &["--", "touch", "made"]].concat());
+    let events = outcome.events();
+    let types: Vec<&str> = events.iter().map(|event| event["type"].as_str().unwrap()).collect();
+    assert_eq!(types, ["ExecApprovalRequest", "ApprovalResponse", "Error"]);
+    assert_eq!(events[2]["message"], "User denied approval for this command");
+    assert_eq!(outcome.code, Some(78));
+    assert!(!world.path("made").exists());
 }

@@ -229,3 +229,29 @@ fn a_reader_may_go() {
     let outcome = running.wait();
     assert_eq!((outcome.code, outcome.stderr.as_str()), (Some(141), ""));
 }
+
+/// spec POLICY.9: `explain` takes the options of a session: `--ask-for-approval`, `--sandbox`,
+/// `--writable` and `--network`, and says what they open.
+#[test]
+fn a_decision_is_explained_for_the_session_that_it_is_asked_about() {
+    let world = World::new();
+    let outside = tempfile::tempdir_in("/var/tmp").unwrap();
+    let outside = outside.path().canonicalize().unwrap();
+    let script = format!("rm -rf {}/cache", outside.display());
+    let explained = |options: &[&str]| {
+        let words = [&["policy", "explain"], options, &["--", &script]].concat();
+        world.sandgate(&words).stdout().to_owned()
+    };
+    assert!(explained(&[]).contains("class: dangerous"), "{}", explained(&[]));
+    let writable = ["--writable", outside.to_str().unwrap(), "--network"];
+    let said = explained(&writable);
+    assert!(said.contains("class: unknown"), "{said}");
+    assert!(said.contains(&format!("writable too: {}", outside.display())), "{said}");
+    assert!(said.contains("the network can be reached"), "{said}");
+    for option in ["--ask-for-approval", "--approval"] {
+        let said = explained(&[&writable[..], &[option, "untrusted"]].concat());
+        assert!(said.contains("a person is asked"), "{said}");
+    }
+    let wrong = ["policy", "explain", "--sandbox", "read-only", "--network", "--", "ls"];
+    assert_eq!(world.sandgate(&wrong).code, Some(2));
+}

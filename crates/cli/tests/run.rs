@@ -4,6 +4,7 @@
 
 mod support;
 
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs;
 use std::io::Write as _;
@@ -11,7 +12,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::Stdio;
-use support::{Running, World, run_words, skipped};
+use support::{FULL_ACCESS, Running, UNCONFINED, World, run_words, skipped};
 
 /// spec RUN.1: One word is a script for the person's own shell.
 #[test]
@@ -32,10 +33,12 @@ fn several_words_are_never_read_by_a_shell() {
 /// spec RUN.3: Before a command starts that nothing confines, one line on standard error says so.
 #[test]
 fn an_unconfined_command_is_announced() {
-    for arguments in [&["--", "echo hi"][..], &["--json", "--", "echo hi"]] {
-        let outcome = World::new().run(arguments);
-        assert_eq!(outcome.notes(), "");
-        assert!(outcome.stderr.contains("unconfined"), "{}", outcome.stderr);
+    let world = World::new();
+    for format in [&[][..], &["--json"]] {
+        let outcome = world.run(&[format, &FULL_ACCESS, &["--", "echo hi"]].concat());
+        assert_eq!(outcome.stderr, format!("{UNCONFINED}\n"));
+        let outcome = world.run(&[format, &["--", "echo hi"]].concat());
+        assert_eq!(outcome.stderr, "");
     }
 }
 
@@ -244,14 +247,26 @@ fn the_profile_is_read_unless_it_is_not_wanted() {
     assert_eq!(world.run(&[&["--no-login"][..], &script].concat()).stdout(), "[]\n");
 }
 
-/// spec RUN.11: The command has the environment of sandgate, and nothing is added to it.
+/// spec RUN.11: The command has the environment of sandgate without the variables whose names look like
+/// secrets, and with those by which a program knows that it is confined.
 #[test]
-fn the_environment_is_passed_on_as_it_is() {
+fn the_environment_is_passed_on_but_for_secrets() {
     let world = World::new();
-    let mut command = world.program(run_words(&["--", "env", "-0"]));
-    command.env_clear().env("PATH", "/usr/bin:/bin").env("WORD", "a\nb =c");
-    let outcome = Running::start(&mut command).wait();
-    let mut variables: Vec<&str> = outcome.stdout().split_terminator('\0').collect();
-    variables.sort_unstable();
-    assert_eq!(variables, ["PATH=/usr/bin:/bin", "WORD=a\nb =c"]);
+    let variables = |options: &[&str]| {
+        // Not known to be safe, so that nothing is set to keep git from running programs.
+        let words = [options, &["--shell", "sh", "--no-login", "--", "unset PWD; exec env -0"]];
+        let mut command = world.program(run_words(&words.concat()));
+        command.env_clear().env("PATH", "/usr/bin:/bin").env("WORD", "a\nb =c");
+        command.env("API_TOKEN", "secret").env("CODEX_HOME", world.path(".codex"));
+        let outcome = Running::start(&mut command).wait();
+        let variables = outcome.stdout().split_terminator('\0').map(str::to_owned);
+        variables.filter(|line| !line.starts_with("CODEX_HOME=")).collect::<BTreeSet<String>>()
+    };
+    let plain = BTreeSet::from(["PATH=/usr/bin:/bin", "WORD=a\nb =c"].map(str::to_owned));
+    assert_eq!(variables(&FULL_ACCESS), plain);
+    let confined = variables(&[]);
+    let mut expected = plain;
+    let added = ["CODEX_SANDBOX=linux", "CODEX_SANDBOX_NETWORK_DISABLED=1"];
+    expected.extend(added.map(str::to_owned));
+    assert_eq!(confined, expected);
 }

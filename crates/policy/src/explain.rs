@@ -11,7 +11,7 @@ use crate::requirement::requirement;
 use crate::requirement::{ApprovalRequirement, BypassSandbox, SandboxAvailability, Terms};
 use crate::rules::{Decision, PatternWord, ProposedRule, Rule, RuleSandbox};
 use crate::script::{Reader, ShellKind};
-use sandgate_protocol::{AskForApproval, SandboxPermissions, SandboxPolicy};
+use sandgate_protocol::{AskForApproval, NetworkAccess, SandboxPermissions, SandboxPolicy};
 use serde::Serialize;
 
 /// Everything that led to a decision, and the decision.
@@ -150,6 +150,12 @@ pub struct ExplainedTerms {
     pub sandbox_permissions: SandboxPermissions,
     /// Whether this machine can confine a command.
     pub sandbox_available: bool,
+    /// Whether commands may reach the network, where the session says so.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub network: bool,
+    /// Where commands may write beside the workspace.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub writable: Vec<String>,
 }
 
 /// What must happen before it runs.
@@ -219,8 +225,22 @@ pub fn explain(
             sandbox_mode: mode(terms.sandbox),
             sandbox_permissions: terms.permissions,
             sandbox_available: terms.availability == SandboxAvailability::Available,
+            network: opened(terms.sandbox).0,
+            writable: opened(terms.sandbox).1,
         },
         requirement: explain_requirement(judgement, terms, proposed_rule),
+    }
+}
+
+/// What a policy opens beyond its mode: whether the network, and which directories.
+fn opened(policy: &SandboxPolicy) -> (bool, Vec<String>) {
+    let shown = |root: &std::path::PathBuf| root.to_string_lossy().into_owned();
+    match policy {
+        SandboxPolicy::WorkspaceWrite { network_access, writable_roots, .. } => {
+            let network = *network_access == NetworkAccess::Enabled;
+            (network, writable_roots.iter().map(shown).collect())
+        }
+        _ => (false, Vec::new()),
     }
 }
 

@@ -126,11 +126,26 @@ fn classify(reading: &Reading, parts: &[Part], danger: Option<Danger>) -> Class 
         match &part.safety {
             Ok(()) => {}
             Err(not_safe) if parts.len() == 1 => return unknown(not_safe.to_string()),
-            Err(not_safe) => return unknown(format!("`{}`: {not_safe}", shown(command))),
+            Err(not_safe) => return unknown(of_part(command, &not_safe.0)),
         }
     }
     match safe::together(&reading.commands) {
         Ok(()) => Class::Safe,
         Err(not_safe) => unknown(not_safe.to_string()),
+    }
+}
+
+/// A reason with the part that it is about, unless it begins with that part's own words.
+fn of_part(command: &SimpleCommand, reason: &str) -> String {
+    let part = shown(command);
+    let names_it = |text: &str| {
+        let rest = reason.strip_prefix(text);
+        rest.is_some_and(|rest| rest.starts_with(' '))
+    };
+    let begins_alike = command.program().is_some_and(names_it);
+    match (names_it(&part), begins_alike) {
+        (true, _) => reason.to_owned(),
+        (false, true) => format!("{reason}: `{part}`"),
+        (false, false) => format!("`{part}`: {reason}"),
     }
 }

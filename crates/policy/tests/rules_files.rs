@@ -84,6 +84,24 @@ fn an_error_shows_the_place_and_says_what_to_do() {
 }
 
 #[test]
+fn advice_is_about_the_mistake_that_was_made() {
+    for (text, place, advice) in [
+        ("[[rules]]\nprefix = [\"a\"]\n", (1, 3), "every rule begins with [[rule]]"),
+        ("[Rule]\nprefix = [\"a\"]\n", (1, 2), "every rule begins with [[rule]]"),
+        ("prefix = [\"a\"]\n", (1, 1), "write [[rule]] before it"),
+        ("[[rule]\n", (1, 8), "close it with two brackets"),
+        ("[[rule]]\nprefix = [\"a\"\ndecision = \"allow\"\n", (3, 1), "close the list with ]"),
+        ("[[rule]]\nprefix = [\"a\", \"b\"", (2, 19), "close the list with ]"),
+        ("[[rule]]\nprefix = [\"a\" \"b\"]\n", (2, 15), "put a comma between the words"),
+        ("[[rule]]\ndecision = allow\n", (2, 12), "write text in quotes"),
+    ] {
+        let error = parse(text).unwrap_err();
+        assert_eq!((error.line, error.column), place, "{error}");
+        assert!(error.problem.advice().contains(advice), "{error}");
+    }
+}
+
+#[test]
 fn each_mistake_is_named_where_it_is() {
     let rule = |keys: &str| format!("[[rule]]\n{keys}\n");
     let with_decision = |prefix: &str| rule(&format!("prefix = {prefix}\ndecision = \"allow\""));
@@ -133,11 +151,7 @@ fn each_mistake_is_named_where_it_is() {
             (4, 14),
             Problem::WrongKind { key: "not_match", wanted: "a list of examples" },
         ),
-        (
-            "[rules]\n".to_owned(),
-            (1, 2),
-            Problem::UnknownKey { key: found("rules"), place: "outside of a rule" },
-        ),
+        ("[rules]\n".to_owned(), (1, 2), Problem::UnknownTable { name: found("rules") }),
         ("[rule]\nprefix = [\"a\"]".to_owned(), (1, 2), Problem::NotTables),
         ("rule = []".to_owned(), (1, 1), Problem::NotTables),
     ];

@@ -107,6 +107,22 @@ fn a_rule_that_names_a_script_stays_in_the_sandbox() {
     }
 }
 
+/// spec RULES.52: A rule that names a program, and nothing of what the program does, is not proposed
+/// for commands that leave the sandbox.
+#[test]
+fn a_bare_program_stays_in_the_sandbox() {
+    for text in ["touch x", "mkdir -p x", "pytest", "npx prettier x", "uv run pytest x"] {
+        assert_eq!(proposal(text).sandbox(), RuleSandbox::Keep, "{text}");
+        assert_eq!(proposal(text).leaving_the_sandbox(), None, "{text}");
+    }
+    let suggested = words("touch build/stamp");
+    let rule = propose(&judged(&suggested, &Rules::default()), Some(&suggested)).unwrap();
+    assert_eq!(rule.leaving_the_sandbox(), None, "more files may follow");
+    for text in ["make install", "cargo build", "python3 -m pytest x"] {
+        assert!(proposal(text).leaving_the_sandbox().is_some(), "{text}");
+    }
+}
+
 /// spec RULES.45: A rule is added at the end of a file, every byte before it stays as it was, and a
 /// rule that is there already is not added again.
 #[test]

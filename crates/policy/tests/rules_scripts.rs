@@ -135,8 +135,18 @@ fn a_proposed_rule_covers_no_danger() {
 /// spec RULES.49: Why a command is not known to be safe names the part that is not.
 #[test]
 fn the_reason_names_the_part() {
-    let Class::Unknown { reason } = judged("ls && make all", &Rules::default()).class else {
-        panic!("make is neither safe nor dangerous");
-    };
-    assert!(reason.starts_with("`make all`: "), "{reason}");
+    for (script, expected) in [
+        ("ls && make all", "make is not among the commands that are known to be safe: `make all`"),
+        ("ls && git fetch", "git fetch is not known to only read"),
+        ("ls; git fetch --all", "git fetch is not known to only read: `git fetch --all`"),
+        (
+            "ls; sort -o x y",
+            "`sort -o x y`: the option -o of sort is not among the options known to be safe",
+        ),
+    ] {
+        let Class::Unknown { reason } = judged(script, &Rules::default()).class else {
+            panic!("neither safe nor dangerous: {script}");
+        };
+        assert_eq!(reason, expected);
+    }
 }

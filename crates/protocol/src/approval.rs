@@ -12,9 +12,9 @@ pub enum AskForApproval {
     /// Before everything that is not known to be safe.
     #[serde(rename = "untrusted")]
     UnlessTrusted,
-    /// When the sandbox has refused something.
+    /// Before what is dangerous, and when the sandbox has blocked something.
     OnFailure,
-    /// When the call itself asks to leave the sandbox.
+    /// Before what is dangerous or asks to leave the sandbox, and when the sandbox has blocked something.
     #[default]
     OnRequest,
     /// Never.
@@ -58,6 +58,7 @@ pub struct ExecApprovalRequest {
     /// not show itself spelled out.
     pub command_text: String,
     /// Where it would run.
+    #[serde(serialize_with = "crate::lossy::one")]
     pub cwd: PathBuf,
     /// Why a person is asked.
     pub reason: String,
@@ -94,10 +95,10 @@ pub struct GrantOffer {
     /// The whole of it, as a person would say it: `write to .git`.
     pub summary: String,
     /// Paths that could be written to.
-    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    #[serde(skip_serializing_if = "Vec::is_empty", serialize_with = "crate::lossy::all", default)]
     pub writable: Vec<PathBuf>,
     /// Sockets that could be connected to.
-    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    #[serde(skip_serializing_if = "Vec::is_empty", serialize_with = "crate::lossy::all", default)]
     pub sockets: Vec<PathBuf>,
     /// The network could be reached.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
@@ -116,7 +117,11 @@ pub struct ApplyPatchApprovalRequest {
     /// Why a person is asked.
     pub reason: String,
     /// The directory that a yes for the session would open to further patches.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
+    #[serde(
+        skip_serializing_if = "Option::is_none",
+        serialize_with = "crate::lossy::maybe",
+        default
+    )]
     pub grant_root: Option<PathBuf>,
 }
 
@@ -124,11 +129,16 @@ pub struct ApplyPatchApprovalRequest {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PatchChange {
     /// The file.
+    #[serde(serialize_with = "crate::lossy::one")]
     pub path: PathBuf,
     /// What becomes of it.
     pub kind: PatchChangeKind,
     /// Where it moves to, if it does.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
+    #[serde(
+        skip_serializing_if = "Option::is_none",
+        serialize_with = "crate::lossy::maybe",
+        default
+    )]
     pub moved_to: Option<PathBuf>,
     /// The change as a unified diff.
     pub diff: String,

@@ -1,6 +1,6 @@
 //! Why a tool call came to nothing, for the model, for the person and for the turn.
 
-use crate::visible;
+use crate::{FailureKind, visible};
 
 /// A tool call that came to nothing. A command that ran and failed is not one: it has a result.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -66,6 +66,14 @@ pub enum CodexErr {
     /// The tool could not do its work.
     #[error("{0}")]
     ToolExecutionFailed(String),
+    /// The command was permitted, as far as that was asked, and could not be started.
+    #[error("{reason}")]
+    NotStarted {
+        /// What kind of thing went wrong.
+        kind: FailureKind,
+        /// What went wrong.
+        reason: String,
+    },
     /// Nothing further can be run.
     #[error("{0}")]
     Fatal(String),
@@ -105,8 +113,25 @@ impl CodexErr {
             Self::SandboxTransform { .. } => "sandbox_transform_error",
             Self::ToolNotFound { .. } => "tool_not_found",
             Self::InvalidArguments { .. } => "invalid_arguments",
-            Self::ToolExecutionFailed(_) => "tool_execution_failed",
+            Self::ToolExecutionFailed(_) | Self::NotStarted { .. } => "tool_execution_failed",
             Self::Fatal(_) => "fatal",
+        }
+    }
+}
+
+impl CodexErr {
+    /// What the model is told when this is why a command that the sandbox blocked was not tried again.
+    /// The result of the one attempt stands, and this follows it.
+    pub fn after_denial(&self) -> Option<String> {
+        let asked = "Whether it may run again with what it lacked";
+        match self {
+            Self::ApprovalDenied { feedback: None } => Some(format!("{asked}: the user said no.")),
+            Self::ApprovalDenied { feedback: Some(feedback) } => {
+                Some(format!("{asked}: the user said no, and says: {feedback}"))
+            }
+            Self::ApprovalTimeout => Some(format!("{asked}: nobody answered in time.")),
+            Self::NobodyToAsk { .. } => Some(format!("{asked}: nobody could be asked.")),
+            _ => None,
         }
     }
 }

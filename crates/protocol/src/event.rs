@@ -8,7 +8,7 @@ use crate::{
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use serde::{Deserialize, Serialize};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// One step of a call, as every front end sees it. On the wire its name is in `type`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -104,14 +104,13 @@ pub struct ExecCommandBegin {
     /// The command, as it will run.
     pub command: Vec<String>,
     /// Where it runs; what of its name is not UTF-8 is replaced on the wire.
-    #[serde(serialize_with = "lossy")]
+    #[serde(serialize_with = "crate::lossy::one")]
     pub cwd: PathBuf,
     /// What confines it.
     pub sandbox: SandboxType,
-}
-
-fn lossy<S: serde::Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_str(&path.to_string_lossy())
+    /// What that enforces on this machine; nothing where nothing confines it.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub enforcement: Option<Enforcement>,
 }
 
 /// A piece of output, at most 8 KiB.

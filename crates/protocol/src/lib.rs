@@ -12,6 +12,8 @@ mod denial;
 mod error;
 mod event;
 mod exec;
+mod failure;
+mod lossy;
 mod output;
 mod sandbox_policy;
 mod tool;
@@ -29,12 +31,15 @@ pub use event::{Encoding, Event, ExecCommandBegin, ExecCommandEnd, ExecCommandOu
 pub use event::{ExecCommandOutputOmitted, Notice, OutputStream, PatchApplyBegin};
 pub use event::{PatchApplyEnd, SessionEvent, TurnDiff};
 pub use exec::{DEFAULT_EXEC_TIMEOUT, ExecExpiration, ExecParams, SandboxPermissions, SandboxType};
+pub use failure::FailureKind;
 pub use output::{EXIT_CODE_SIGNAL_BASE, EXIT_CODE_TIMEOUT, ExecToolCallOutput, StreamOutput};
 pub use output::{SIGNAL_INTERRUPT, SIGNAL_KILL, Spilled};
 pub use sandbox_policy::{Enforcement, NetworkAccess, SandboxPolicy, SandboxablePreference};
 pub use sandbox_policy::{PROTECTED_NAMES, WritableRoot};
 pub use tool::{ApplyPatchToolCallParams, GrepFilesToolCallParams, ListDirToolCallParams};
-pub use tool::{ContentItem, ReadFileToolCallParams, ShellCommandToolCallParams};
+pub use tool::{
+    ContentItem, GrantedToRun, Ran, ReadFileToolCallParams, ShellCommandToolCallParams,
+};
 pub use tool::{ShellToolCallParams, ToolCall, ToolOutput, ToolPayload};
 pub use unified_exec::WriteStdinToolCallParams;
 pub use unified_exec::{CommandText, ExecCommandToolCallParams, KillProcessToolCallParams};

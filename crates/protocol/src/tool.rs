@@ -4,6 +4,7 @@ use crate::{CallId, SandboxPermissions};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::path::PathBuf;
 
 /// One call of a tool.
 #[derive(Debug, Clone, PartialEq)]
@@ -56,6 +57,8 @@ pub enum ToolOutput {
         content_items: Option<Vec<ContentItem>>,
         /// Whether it did what it was asked to do.
         success: Option<bool>,
+        /// How the command ran, where it is one.
+        ran: Option<Box<Ran>>,
     },
     /// What an MCP server answered.
     Mcp {
@@ -67,7 +70,53 @@ pub enum ToolOutput {
 impl ToolOutput {
     /// Plain text.
     pub fn text(content: impl Into<String>, success: bool) -> Self {
-        Self::Function { content: content.into(), content_items: None, success: Some(success) }
+        let content = content.into();
+        Self::Function { content, content_items: None, success: Some(success), ran: None }
+    }
+
+    /// What a command left, as text for the model and as facts for a program.
+    pub fn command(content: impl Into<String>, ran: Ran) -> Self {
+        let (content, success) = (content.into(), Some(ran.exit_code == 0));
+        Self::Function { content, content_items: None, success, ran: Some(Box::new(ran)) }
+    }
+}
+
+/// How a command ran, for a program that reads results.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ran {
+    /// The command's own exit code, 124 after a timeout, 128 + n after signal n.
+    pub exit_code: i32,
+    /// The time limit ended it.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub timed_out: bool,
+    /// Which attempt this is from: 1, or 2 if a person let it have what the first was refused.
+    pub attempt: u32,
+    /// What a person opened to it beyond the policy.
+    #[serde(skip_serializing_if = "GrantedToRun::is_nothing", default)]
+    pub granted: GrantedToRun,
+}
+
+/// What a person opened to a command beyond the session's policy.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct GrantedToRun {
+    /// Files and directories that it could write to.
+    #[serde(skip_serializing_if = "Vec::is_empty", serialize_with = "crate::lossy::all", default)]
+    pub writable: Vec<PathBuf>,
+    /// Unix sockets that it could connect to.
+    #[serde(skip_serializing_if = "Vec::is_empty", serialize_with = "crate::lossy::all", default)]
+    pub sockets: Vec<PathBuf>,
+    /// It could reach the network.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub network: bool,
+    /// It ran without the sandbox that the policy asks for.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub without_sandbox: bool,
+}
+
+impl GrantedToRun {
+    /// Whether nothing was.
+    pub fn is_nothing(&self) -> bool {
+        *self == Self::default()
     }
 }
 

@@ -1,6 +1,6 @@
 //! What everybody is told of a call that came to nothing.
 
-use sandgate_protocol::CodexErr;
+use sandgate_protocol::{CodexErr, FailureKind};
 
 /// One of each, with words as they come from the places that make them.
 fn one_of_each() -> Vec<CodexErr> {
@@ -30,6 +30,10 @@ fn one_of_each() -> Vec<CodexErr> {
         },
         CodexErr::ToolExecutionFailed(text("there is no program called \"frob\" in PATH (/bin)")),
         CodexErr::ToolExecutionFailed(text("\u{202e}txt.exe: no such file")),
+        CodexErr::NotStarted {
+            kind: FailureKind::NotFound,
+            reason: text("there is no program called \"frob\" in PATH (/bin)"),
+        },
         CodexErr::Fatal(text("the audit log cannot be written")),
     ]
 }
@@ -49,11 +53,12 @@ fn row(error: &CodexErr) -> usize {
         CodexErr::ToolNotFound { .. } => 8,
         CodexErr::InvalidArguments { .. } => 9,
         CodexErr::ToolExecutionFailed(_) => 10,
-        CodexErr::Fatal(_) => 11,
+        CodexErr::NotStarted { .. } => 11,
+        CodexErr::Fatal(_) => 12,
     }
 }
 
-const ROWS: usize = 12;
+const ROWS: usize = 13;
 
 /// spec ERRORS.1: Every error has one name, one sentence for the model, one for the person, and either ends
 /// the turn or does not; the table has them all.

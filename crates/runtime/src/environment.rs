@@ -57,7 +57,13 @@ const CORE: &[&str] = &[
 ];
 
 /// What the names of secrets look like.
-const SECRETS: &[&str] = &["*KEY*", "*SECRET*", "*TOKEN*"];
+const SECRETS: &[&str] = &[
+    "*KEY*",
+    "*SECRET*",
+    "*TOKEN*",
+    // What proves to a collector of telemetry who we are.
+    "OTEL_EXPORTER_*HEADERS",
+];
 
 impl ShellEnvironmentPolicy {
     /// The environment of a command of a person with this one.
@@ -212,6 +218,22 @@ mod tests {
         assert_eq!(names(&policy), ["EDITOR", "FOO_BAR", "HOME", "PATH"]);
         let policy = ShellEnvironmentPolicy { ignore_default_excludes: true, ..policy };
         assert_eq!(names(&policy).len(), own().len());
+    }
+
+    /// spec TELEMETRY.6: Commands are not given the headers that the exporter sends, with which somebody
+    /// could write to the collector in the person's name.
+    #[test]
+    fn what_proves_who_we_are_to_a_collector_is_a_secret() {
+        let own: BTreeMap<OsString, OsString> = [
+            ("OTEL_EXPORTER_OTLP_HEADERS", "authorization=x"),
+            ("OTEL_EXPORTER_OTLP_METRICS_HEADERS", "authorization=x"),
+            ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://localhost:4318"),
+        ]
+        .into_iter()
+        .map(|(name, value)| (name.into(), value.into()))
+        .collect();
+        let given = ShellEnvironmentPolicy::default().apply(&own);
+        assert_eq!(given.keys().collect::<Vec<_>>(), ["OTEL_EXPORTER_OTLP_ENDPOINT"]);
     }
 
     #[test]

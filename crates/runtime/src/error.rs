@@ -2,6 +2,7 @@
 
 use crate::audit::AuditError;
 use sandgate_process::{ShellError, SpawnError};
+use sandgate_protocol::{CodexErr, FailureKind};
 use sandgate_sandbox::SandboxTransformError;
 use std::io;
 
@@ -29,37 +30,9 @@ pub enum RuntimeError {
     /// What happens cannot be recorded.
     #[error(transparent)]
     Audit(#[from] AuditError),
-    /// The observer failed before there was anything to observe.
+    /// Whoever takes its output failed before there was any.
     #[error("the command was not started, because nobody could be told of it: {0}")]
     NobodyListens(io::Error),
-}
-
-/// What kind of thing went wrong, for a caller that answers each kind in its own way.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum FailureKind {
-    /// The request makes no sense as it is, whatever the machine has installed.
-    Request,
-    /// The program, or the shell, is not there.
-    NotFound,
-    /// The program, or the shell, is there but cannot be executed.
-    NotExecutable,
-    /// The working directory cannot be used.
-    Directory,
-    /// The system did not start it for another reason.
-    System,
-    /// Nobody could be told of it.
-    NobodyListens,
-}
-
-impl FailureKind {
-    /// The exit code that shells and `env` give to a command that failed to start like this.
-    pub fn exit_code(self) -> u8 {
-        match self {
-            Self::NotFound => 127,
-            Self::NotExecutable => 126,
-            Self::Request | Self::Directory | Self::System | Self::NobodyListens => 125,
-        }
-    }
 }
 
 impl RuntimeError {
@@ -88,5 +61,12 @@ impl RuntimeError {
             },
             Self::NobodyListens(_) => FailureKind::NobodyListens,
         }
+    }
+}
+
+/// What a call is told of a command that could not be looked up or started.
+impl From<RuntimeError> for CodexErr {
+    fn from(error: RuntimeError) -> Self {
+        Self::NotStarted { kind: error.kind(), reason: error.to_string() }
     }
 }

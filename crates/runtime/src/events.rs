@@ -36,6 +36,8 @@ pub enum Delivery {
     Complete,
     /// Output is left out; whatever else happens, the session waits for it to hear of.
     Lossy,
+    /// It wants no output at all, and the session waits for it to hear of everything else.
+    WithoutOutput,
 }
 
 /// One who listens.
@@ -64,6 +66,12 @@ impl EventLog {
         Events { receiver }
     }
 
+    /// Whether anybody listens who wants to hear of output.
+    pub(crate) async fn wants_output(&self) -> bool {
+        let line = self.line.lock().await;
+        line.listeners.iter().any(|listener| listener.delivery != Delivery::WithoutOutput)
+    }
+
     /// Tells everybody. Comes back when all who want to hear everything have room for it.
     pub async fn tell(&self, event: &Event) {
         let mut line = self.line.lock().await;
@@ -86,12 +94,18 @@ impl EventLog {
 impl Listener {
     /// Whether it still listens.
     async fn tell(&self, event: &Arc<SessionEvent>) -> bool {
-        let may_be_lost = matches!(event.event, Event::ExecCommandOutputDelta(_));
-        if self.delivery == Delivery::Lossy && may_be_lost {
-            let sent = self.sender.try_send(Arc::clone(event));
-            return !matches!(sent, Err(mpsc::error::TrySendError::Closed(_)));
+        let is_output = matches!(
+            event.event,
+            Event::ExecCommandOutputDelta(_) | Event::ExecCommandOutputOmitted(_)
+        );
+        match self.delivery {
+            Delivery::Lossy if matches!(event.event, Event::ExecCommandOutputDelta(_)) => {
+                let sent = self.sender.try_send(Arc::clone(event));
+                !matches!(sent, Err(mpsc::error::TrySendError::Closed(_)))
+            }
+            Delivery::WithoutOutput if is_output => !self.sender.is_closed(),
+            _ => self.sender.send(Arc::clone(event)).await.is_ok(),
         }
-        self.sender.send(Arc::clone(event)).await.is_ok()
     }
 }
 

@@ -1,7 +1,7 @@
 //! Joins the stages of the pipeline, and is the only crate that sees all of them.
 //!
-//! A front end starts one [`Runtime`], hands it a [`CommandRequest`] and watches what happens as an
-//! [`Observer`]. It names no type of the sandbox and none of the process layer: the few that it
+//! A front end starts one [`Runtime`] and a [`Session`] in it, has its commands, calls and patches made
+//! through a [`Requester`], and listens to the session's [`Events`]. It names no type of the sandbox and none of the process layer: the few that it
 //! needs it has from here. Names are looked up here and nowhere else, before anything is judged.
 
 #![forbid(unsafe_code)]
@@ -25,6 +25,7 @@ mod resolve;
 pub mod rules;
 mod runtime;
 mod session;
+mod telemetry;
 mod terminal;
 mod tools;
 mod turn_diff;
@@ -33,25 +34,31 @@ mod unified_exec;
 pub use approval::{Answer, AnswerError, Approver, Question, command_text};
 pub use deltas::{MAX_DELTA_BYTES, MAX_EXEC_OUTPUT_DELTAS_PER_CALL};
 pub use environment::{InheritEnvironment, ShellEnvironmentPolicy};
-pub use error::{FailureKind, RuntimeError};
+pub use error::RuntimeError;
 pub use events::{Delivery, EventLog, Events};
-pub use observe::{Observer, OutputTap, WantedEvents};
+pub use observe::{OutputTap, Tapped};
 pub use orchestrator::{ApprovalCtx, Attempted, FirstAttempt, RanCommand};
 pub use orchestrator::{RiskAssessor, RiskQuestion};
 pub use orchestrator::{SandboxAttempt, Sandboxable, ToolCtx, ToolOrchestrator, ToolRuntime};
 pub use outcome::CommandOutcome;
-pub use request::{CommandInput, CommandLine, CommandRequest, KeepOutput, new_call_id};
+pub use request::{CommandInput, CommandLine, KeepOutput, new_call_id};
 pub use runtime::Runtime;
 pub use session::{Requester, Session, SessionConfig, Turn};
+pub use telemetry::{
+    TELEMETRY_PREVIEW_MAX_BYTES, TELEMETRY_PREVIEW_MAX_LINES, TELEMETRY_PREVIEW_TRUNCATION_NOTICE,
+    telemetry_preview,
+};
 pub use terminal::{TerminalOutcome, TerminalRequest};
 pub use terminal::{enforcement, run_in_terminal_as_person, unfinished_roots};
 pub use tools::{
-    AskedCommand, ToolFuture, ToolHandler, ToolInvocation, ToolKind, ToolRegistry, ToolResult,
-    ToolSpec,
+    AskedCommand, CheckedPatch, PatchApproval, ToolFuture, ToolHandler, ToolInvocation, ToolKind,
+    ToolRegistry, ToolResult, ToolSpec,
 };
 
 pub use turn_diff::TurnDiffs;
 
+/// The longest text of a patch that is read, in bytes.
+pub use sandgate_patch::LARGEST_TEXT as LARGEST_PATCH;
 /// What a tool of one's own needs to be approved; see `docs/extending.md`.
 pub use sandgate_policy::{
     Approvable, ApprovalKey, ApprovalRequirement, BypassSandbox, Extras, Terms,

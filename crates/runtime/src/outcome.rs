@@ -12,7 +12,7 @@ pub struct CommandOutcome {
     /// The file that holds all of its output, if that was to be kept and was more than memory holds.
     /// The file goes with the runtime that ran the command.
     pub spill: Option<SpillReport>,
-    /// Why the observer stopped listening, if it did. If that was before the command's own end, the
-    /// command was ended for it.
+    /// Why whoever took its output failed, if that was so. If that was before the command's own end,
+    /// the command was ended for it.
     pub unheard: Option<io::Error>,
 }

@@ -1,74 +1,77 @@
-//! Tells an observer what a command does: bytes as they come, and events within their bounds.
+//! Tells what a command does: bytes as they come to the session's tap, and events within their bounds
+//! to everybody who listens.
 
 use crate::deltas::{Cutter, MAX_EXEC_OUTPUT_DELTAS_PER_CALL};
 use crate::error::RuntimeError;
-use crate::observe::{Observer, WantedEvents};
+use crate::session::Services;
 use sandgate_process::{ModelFormat, OutputSink, RawStream};
 use sandgate_protocol::{
-    CallId, Event, ExecCommandBegin, ExecCommandEnd, ExecCommandOutputDelta,
+    CallId, Enforcement, Event, ExecCommandBegin, ExecCommandEnd, ExecCommandOutputDelta,
     ExecCommandOutputOmitted, ExecToolCallOutput, OutputStream,
 };
 use sandgate_sandbox::ExecEnv;
 use std::cmp::Ordering;
 use std::io;
+use std::sync::Weak;
 
-/// The story of one call, told to one observer.
-pub(crate) struct Report<O> {
+/// The story of one attempt at a call.
+pub(crate) struct Report {
     call_id: CallId,
-    observer: O,
-    wanted: WantedEvents,
+    /// The session, as long as it is there: a live process may outlast it for a moment.
+    services: Weak<Services>,
     stdout: Cutter,
     stderr: Cutter,
     /// Output events so far; the notice that follows the last one counts as one more.
     deltas: u32,
     /// How much of the output the model's form of it holds.
     model_format: ModelFormat,
-    /// Why the observer stopped listening, if it did.
+    /// Why the tap stopped taking bytes, if it did.
     failure: Option<io::Error>,
 }
 
-impl<O: Observer> Report<O> {
-    pub(crate) fn new(call_id: CallId, observer: O, model_format: ModelFormat) -> Self {
+impl Report {
+    pub(crate) fn new(call_id: CallId, services: &Services) -> Self {
         Self {
             call_id,
-            wanted: observer.wants(),
-            observer,
+            services: services.me(),
             stdout: Cutter::default(),
             stderr: Cutter::default(),
             deltas: 0,
-            model_format,
+            model_format: services.config.model_format,
             failure: None,
         }
     }
 
-    /// Who is told.
-    pub(crate) fn observer(&mut self) -> &mut O {
-        &mut self.observer
-    }
-
     /// The command is about to start.
-    pub(crate) async fn begin(&mut self, env: &ExecEnv) -> Result<(), RuntimeError> {
+    pub(crate) async fn begin(
+        &mut self,
+        env: &ExecEnv,
+        enforcement: Option<Enforcement>,
+    ) -> Result<(), RuntimeError> {
         let begin = ExecCommandBegin {
             call_id: self.call_id.clone(),
             command: env.command().to_vec(),
             cwd: env.cwd().to_owned(),
             sandbox: env.sandbox(),
+            enforcement,
         };
-        let told = self.observer.event(&Event::ExecCommandBegin(begin)).await;
-        told.map_err(RuntimeError::NobodyListens)
+        let Some(services) = self.services.upgrade() else { return Ok(()) };
+        if let Some(tap) = &services.config.tap {
+            tap.began(&begin).await.map_err(RuntimeError::NobodyListens)?;
+        }
+        services.events.tell(&Event::ExecCommandBegin(begin)).await;
+        Ok(())
     }
 
-    /// The command has ended. Gives its result back, and why the observer stopped listening if it did.
-    /// `aggregated` is what was kept of both its streams.
+    /// The command has ended. Gives its result back, and why the tap failed if it did. `aggregated` is
+    /// what was kept of both its streams.
     pub(crate) async fn end(
         mut self,
         output: ExecToolCallOutput,
         aggregated: &RawStream,
     ) -> (ExecToolCallOutput, Option<io::Error>) {
-        match self.failure.take() {
-            Some(failure) => (output, Some(failure)),
-            None => self.tell_end(output, aggregated).await,
-        }
+        let output = self.tell_end(output, aggregated).await;
+        (output, self.failure)
     }
 
     /// The command could not be started: what began ends, and the error is what the caller gets.
@@ -76,8 +79,7 @@ impl<O: Observer> Report<O> {
         let exit_code = i32::from(error.kind().exit_code());
         let output = ExecToolCallOutput::not_started(exit_code, &error.to_string());
         let aggregated = output.aggregated_output.text.clone().into_bytes().into();
-        // The first failure is the one worth telling.
-        let _ = self.tell_end(output, &aggregated).await;
+        self.tell_end(output, &aggregated).await;
         error
     }
 
@@ -86,32 +88,26 @@ impl<O: Observer> Report<O> {
         &mut self,
         output: ExecToolCallOutput,
         aggregated: &RawStream,
-    ) -> (ExecToolCallOutput, Option<io::Error>) {
-        if self.wanted == WantedEvents::Beginning {
-            return (output, None);
-        }
-        if let Err(error) = self.tell_held_back().await {
-            return (output, Some(error));
-        }
+    ) -> ExecToolCallOutput {
+        self.tell_held_back().await;
         let event = Event::ExecCommandEnd(Box::new(ExecCommandEnd {
             call_id: self.call_id.clone(),
             formatted_output: self.model_format.format(&output, aggregated),
             output,
         }));
-        let told = self.observer.event(&event).await;
+        self.event(&event).await;
         let Event::ExecCommandEnd(end) = event else { unreachable!("it was made above") };
-        (end.output, told.err())
+        end.output
     }
 
     /// What was held back for the rest of a character that never came.
-    async fn tell_held_back(&mut self) -> io::Result<()> {
+    async fn tell_held_back(&mut self) {
         for stream in [OutputStream::Stdout, OutputStream::Stderr] {
             let held = self.cutter(stream).finish();
             if !held.is_empty() {
-                self.delta(stream, &held).await?;
+                self.delta(stream, &held).await;
             }
         }
-        Ok(())
     }
 
     fn cutter(&mut self, stream: OutputStream) -> &mut Cutter {
@@ -122,19 +118,24 @@ impl<O: Observer> Report<O> {
     }
 
     async fn tell(&mut self, stream: OutputStream, bytes: &[u8]) -> io::Result<()> {
-        self.observer.output(stream, bytes).await?;
-        if self.wanted == WantedEvents::Beginning || self.deltas > MAX_EXEC_OUTPUT_DELTAS_PER_CALL {
+        let Some(services) = self.services.upgrade() else { return Ok(()) };
+        if let Some(tap) = &services.config.tap {
+            tap.output(&self.call_id, stream, bytes).await?;
+        }
+        // Making events takes time and memory, and nobody may want these.
+        let over = self.deltas > MAX_EXEC_OUTPUT_DELTAS_PER_CALL;
+        if over || !services.events.wants_output().await {
             return Ok(());
         }
         let joined = self.cutter(stream).join(bytes);
         for piece in self.cutter(stream).cut(joined.as_deref().unwrap_or(bytes)) {
-            self.delta(stream, piece).await?;
+            self.delta(stream, piece).await;
         }
         Ok(())
     }
 
     /// Sends one piece, or in place of the first one too many the notice.
-    async fn delta(&mut self, stream: OutputStream, piece: &[u8]) -> io::Result<()> {
+    async fn delta(&mut self, stream: OutputStream, piece: &[u8]) {
         let call_id = self.call_id.clone();
         let event = match self.deltas.cmp(&MAX_EXEC_OUTPUT_DELTAS_PER_CALL) {
             Ordering::Less => {
@@ -144,14 +145,20 @@ impl<O: Observer> Report<O> {
                 let after_deltas = self.deltas;
                 Event::ExecCommandOutputOmitted(ExecCommandOutputOmitted { call_id, after_deltas })
             }
-            Ordering::Greater => return Ok(()),
+            Ordering::Greater => return,
         };
         self.deltas += 1;
-        self.observer.event(&event).await
+        self.event(&event).await;
+    }
+
+    async fn event(&self, event: &Event) {
+        if let Some(services) = self.services.upgrade() {
+            services.events.tell(event).await;
+        }
     }
 }
 
-impl<O: Observer> OutputSink for Report<O> {
+impl OutputSink for Report {
     async fn write(&mut self, stream: OutputStream, bytes: &[u8]) -> io::Result<()> {
         let told = self.tell(stream, bytes).await;
         told.map_err(|error| {

@@ -1,29 +1,7 @@
 //! What a front end asks for, before any name in it has been looked up.
 
 use sandgate_process::{Login, Stdin};
-use sandgate_protocol::{CallId, ExecExpiration};
-use std::collections::BTreeMap;
-use std::ffi::OsString;
-use std::path::PathBuf;
-
-/// One command that somebody wants to have run.
-#[derive(Debug, Clone)]
-pub struct CommandRequest {
-    /// What its events and its result are known by.
-    pub call_id: CallId,
-    /// The command.
-    pub command: CommandLine,
-    /// Where it is to run; a relative path starts at this program's own directory.
-    pub cwd: PathBuf,
-    /// When it is ended if it does not end by itself.
-    pub expiration: ExecExpiration,
-    /// Its whole environment. Its `PATH` is the one that programs are looked for in.
-    pub env: BTreeMap<OsString, OsString>,
-    /// What it reads.
-    pub input: CommandInput,
-    /// How much of its output is kept.
-    pub keep: KeepOutput,
-}
+use sandgate_protocol::CallId;
 
 /// A command, in one of the two ways in which people write them.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -63,7 +41,7 @@ impl From<CommandInput> for Stdin {
 /// What becomes of output that is more than memory may hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum KeepOutput {
-    /// Its beginning and its end are kept. For an observer who takes all of it as it comes.
+    /// Its beginning and its end are kept. For a front end that takes all of it as it comes.
     #[default]
     HeadAndTail,
     /// All of it goes to a file, which lives as long as the session.

@@ -219,6 +219,7 @@ fn refuse_nul(what: &str, name: &OsStr) -> Result<(), SpawnError> {
 #[cfg(all(test, unix))]
 mod tests {
     use super::*;
+    use sandgate_protocol::FailureKind;
     use std::fs::{self, Permissions};
     use std::os::unix::fs::{PermissionsExt as _, symlink};
     use tempfile::TempDir;
@@ -259,7 +260,7 @@ mod tests {
         let root = files(&[("tool", 0o755), ("bin/tool", 0o755)]);
         let env = with_path(&root, &["", ".", "bin", "./bin"]);
         let error = program("tool", root.path(), &env).unwrap_err();
-        assert_eq!(error.kind(), crate::FailureKind::NotFound);
+        assert_eq!(error.kind(), FailureKind::NotFound);
         assert!(error.to_string().contains("no program called \"tool\" in PATH"), "{error}");
     }
 
@@ -272,7 +273,7 @@ mod tests {
         assert_eq!(program("tool", root.path(), &env).unwrap(), root.path().join("bin/tool"));
         for missing in ["missing", "directory"] {
             let error = program(missing, root.path(), &env).unwrap_err();
-            assert_eq!(error.kind(), crate::FailureKind::NotFound, "{error}");
+            assert_eq!(error.kind(), FailureKind::NotFound, "{error}");
         }
     }
 
@@ -306,16 +307,16 @@ mod tests {
         let env = with_path(&root, &["ROOT"]);
         for name in ["plain", "./plain"] {
             let error = program(name, root.path(), &env).unwrap_err();
-            assert_eq!(error.kind(), crate::FailureKind::NotExecutable);
+            assert_eq!(error.kind(), FailureKind::NotExecutable);
             assert!(error.to_string().contains("plain may not be executed: it is not marked"));
         }
         let error = program("./", root.path(), &env).unwrap_err();
         assert!(error.to_string().ends_with("may not be executed: it is a directory"), "{error}");
         let error = program("./missing", root.path(), &env).unwrap_err();
-        assert_eq!(error.kind(), crate::FailureKind::NotFound);
+        assert_eq!(error.kind(), FailureKind::NotFound);
         assert!(error.to_string().starts_with("there is no program at "), "{error}");
         let error = program("plain/below", root.path(), &env).unwrap_err();
-        assert_eq!(error.kind(), crate::FailureKind::NotFound);
+        assert_eq!(error.kind(), FailureKind::NotFound);
     }
 
     /// spec RUN.15: The working directory is made canonical once; one that does not exist, or is no

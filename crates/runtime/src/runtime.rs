@@ -1,20 +1,15 @@
-//! The whole pipeline, for a front end to hold.
+//! What the sessions of a program share: the means to start commands and to confine them.
 
 use crate::directory::SessionDirectory;
 use crate::error::RuntimeError;
-use crate::observe::Observer;
-use crate::outcome::CommandOutcome;
-use crate::report::Report;
-use crate::request::{CommandRequest, KeepOutput};
-use crate::resolve::resolve;
-use sandgate_policy::Grant;
-use sandgate_process::{ExecuteOptions, ModelFormat, Shell, Spawner, SpillPolicy, Stop, execute};
+use crate::request::KeepOutput;
+use sandgate_process::{Shell, Spawner, SpillPolicy};
 use sandgate_protocol::ExecParams;
 use sandgate_sandbox::SandboxManager;
 use std::io;
 use std::sync::Arc;
 
-/// Runs commands. A front end makes one and keeps it as long as it lives; when it goes, everything
+/// What commands are run by. A front end makes one and keeps it as long as it lives; when it goes, everything
 /// that was started through it ends, and the files of its session are removed.
 pub struct Runtime {
     pub(crate) spawner: Spawner,
@@ -48,42 +43,6 @@ impl Runtime {
     pub fn with_shell(mut self, name: &str) -> Result<Self, RuntimeError> {
         self.shell = Shell::named(name)?;
         Ok(self)
-    }
-
-    /// Runs a command that the person at the keyboard typed, **unconfined**: it can do whatever that
-    /// person can do.
-    ///
-    /// The grant is made here, without asking anybody, because typing the command was the decision.
-    /// This is for front ends whose command line *is* the person's word; a tool call of a model must
-    /// never come this way.
-    ///
-    /// # Errors
-    /// When the command was not started. One that was has an outcome, even if `observer` failed.
-    pub async fn run_as_person(
-        &self,
-        request: CommandRequest,
-        stop: &Stop,
-        observer: &mut impl Observer,
-    ) -> Result<CommandOutcome, RuntimeError> {
-        let CommandRequest { call_id, command, cwd, expiration, env, input, keep } = request;
-        let params = resolve(command, &self.shell, &cwd, env, expiration)?;
-        let grant = Grant::unconfined_by_person(params);
-        let env = self.sandbox.transform(grant)?;
-
-        let mut report = Report::new(call_id, observer, ModelFormat::default());
-        report.begin(&env).await?;
-        let options = ExecuteOptions {
-            stdin: input.into(),
-            spill: self.spill(keep),
-            ..ExecuteOptions::default()
-        };
-        match execute(&self.spawner, &env, options, stop, &mut report).await {
-            Ok(executed) => {
-                let (output, unheard) = report.end(executed.output, &executed.raw.aggregated).await;
-                Ok(CommandOutcome { output, spill: executed.spill, unheard })
-            }
-            Err(error) => Err(report.not_started(error.into()).await),
-        }
     }
 
     /// The same command with marks, if it is a shell that can print them. Blocks while it writes files.

@@ -4,24 +4,24 @@
 
 mod support;
 
-use sandgate_protocol::ExecToolCallOutput;
-use sandgate_runtime::{
-    CommandLine, CommandRequest, FailureKind, Login, Runtime, RuntimeError, Stop,
-};
+use sandgate_protocol::{CodexErr, ExecToolCallOutput, FailureKind};
+use sandgate_runtime::{CommandLine, Login, Runtime, Session};
 use std::path::PathBuf;
-use support::{argv, request, script};
+use std::sync::Arc;
+use support::{Asking, argv, asking, script};
 
-async fn run(request: CommandRequest) -> Result<ExecToolCallOutput, RuntimeError> {
-    let runtime = Runtime::start()?;
-    let outcome = runtime.run_as_person(request, &Stop::default(), &mut ()).await?;
+async fn run(asking: Asking) -> Result<ExecToolCallOutput, CodexErr> {
+    let outcome = asking.run().await?.output;
     assert!(outcome.unheard.is_none() && outcome.spill.is_none());
     Ok(outcome.output)
 }
 
-/// The refusal of a request whose command would leave a trace if it ran all the same.
-async fn refusal(request: CommandRequest) -> (FailureKind, String) {
-    let error = run(request).await.expect_err("it is refused");
-    (error.kind(), error.to_string())
+/// The refusal of a command that would leave a trace if it ran all the same.
+async fn refusal(asking: Asking) -> (FailureKind, String) {
+    match run(asking).await.expect_err("it is refused") {
+        CodexErr::NotStarted { kind, reason } => (kind, reason),
+        other => panic!("refused for another reason: {other}"),
+    }
 }
 
 #[tokio::test]
@@ -34,13 +34,13 @@ async fn the_result_is_what_the_command_left() {
 /// spec RUN.18: A session can name the shell that reads its scripts, and a request may name another.
 #[tokio::test]
 async fn a_session_can_name_its_shell_and_a_request_another() {
-    let runtime = Runtime::start().unwrap().with_shell("bash").unwrap();
+    let runtime = Arc::new(Runtime::start().unwrap().with_shell("bash").unwrap());
     for (shell, expected) in [(None, "/bash\n"), (Some("sh"), "/sh\n")] {
         let text = "echo \"$0\"".to_owned();
         let shell = shell.map(str::to_owned);
-        let request = request(CommandLine::Script { text, shell, login: Login::No });
-        let outcome = runtime.run_as_person(request, &Stop::default(), &mut ()).await.unwrap();
-        let seen = outcome.output.stdout.text;
+        let asking = asking(CommandLine::Script { text, shell, login: Login::No });
+        let session = Session::start(Arc::clone(&runtime), asking.config.clone()).unwrap();
+        let seen = asking.run_in(&session).await.unwrap().output.output.stdout.text;
         assert!(seen.ends_with(expected), "{seen}");
     }
     let error = Runtime::start().unwrap().with_shell("no-such-shell").err().unwrap();
@@ -52,9 +52,9 @@ async fn a_session_can_name_its_shell_and_a_request_another() {
 #[tokio::test]
 async fn a_nul_byte_is_named_with_its_place() {
     let mut in_directory = argv(&["true"]);
-    in_directory.cwd = PathBuf::from("/tm\0p");
+    in_directory.command.workdir = Some(PathBuf::from("/tm\0p"));
     let mut in_variable = argv(&["true"]);
-    in_variable.env.insert("WORD".into(), "a\0b".into());
+    in_variable.config.own_env.insert("WORD".into(), "a\0b".into());
     for (request, named) in [
         (script("echo a\0b"), r"argument 2 contains a NUL byte"),
         (argv(&["echo", "a\0b"]), r"argument 1 contains a NUL byte"),
@@ -78,7 +78,7 @@ async fn a_nul_byte_is_named_with_its_place() {
 async fn what_is_too_large_is_named_with_its_size() {
     let megabyte = "x".repeat(1024 * 1024);
     let mut large_variable = argv(&["true"]);
-    large_variable.env.insert("LARGE".into(), megabyte.clone().into());
+    large_variable.config.own_env.insert("LARGE".into(), megabyte.clone().into());
     for (request, named, size) in [
         (large_variable, "the environment variable LARGE", "1048582 bytes"),
         (argv(&["true", &megabyte]), "argument 1", "1048576 bytes"),
@@ -102,13 +102,10 @@ async fn an_empty_command_is_refused() {
 
 #[tokio::test]
 async fn a_call_that_is_cancelled_before_it_starts_does_not_run() {
-    let stop = Stop::default();
-    stop.cancel.cancel();
     let witness = tempfile::tempdir().unwrap();
-    let mut request = script("touch ran");
-    request.cwd = witness.path().to_owned();
-    let runtime = Runtime::start().unwrap();
-    let outcome = runtime.run_as_person(request, &stop, &mut ()).await.unwrap();
-    assert!(outcome.output.cancelled);
+    let mut asking = script("touch ran");
+    asking.command.workdir = Some(witness.path().to_owned());
+    asking.stop.cancel.cancel();
+    assert!(run(asking).await.unwrap().cancelled);
     assert_eq!(std::fs::read_dir(witness.path()).unwrap().count(), 0);
 }

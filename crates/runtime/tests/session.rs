@@ -5,7 +5,7 @@
 
 mod support;
 
-use sandgate_runtime::{KeepOutput, Runtime, Stop};
+use sandgate_runtime::KeepOutput;
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::os::unix::fs::MetadataExt as _;
@@ -24,13 +24,12 @@ const FEW: &str = "1000";
 /// Runs a command that prints lines, keeps its session as long as there is input, and says before that
 /// where the whole output is.
 fn be_a_program(lines: &str) {
-    let runtime = Runtime::start().unwrap();
+    let mut asking = argv(&["seq", lines]);
+    asking.config.keep = KeepOutput::Everything;
+    let session = asking.session();
     let asynchronous = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let mut request = argv(&["seq", lines]);
-    request.keep = KeepOutput::Everything;
-    let (stop, mut nobody) = (Stop::default(), ());
-    let running = runtime.run_as_person(request, &stop, &mut nobody);
-    let spill = asynchronous.block_on(running).unwrap().spill;
+    let outcome = asynchronous.block_on(asking.run_in(&session)).unwrap();
+    let spill = outcome.output.spill;
     let path = spill.map(|spill| spill.path.expect("the output is spilled"));
     eprintln!("spilled: {}", path.unwrap_or_default().display());
     std::io::stdin().read_to_end(&mut Vec::new()).unwrap();

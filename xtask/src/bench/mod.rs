@@ -9,6 +9,7 @@ mod concurrency;
 mod leaks;
 mod library;
 mod machine;
+mod orchestrator;
 mod patch;
 mod policy;
 mod processes;
@@ -72,6 +73,11 @@ const MEASUREMENTS: &[Measurement] = &[
         run: sandbox::measure,
     },
     Measurement { name: "policy", about: "what judging a command costs", run: policy::measure },
+    Measurement {
+        name: "orchestrator",
+        about: "what a tool call adds to its command",
+        run: orchestrator::measure,
+    },
     Measurement {
         name: "patch",
         about: "what a large patch costs, from its text to the disk",

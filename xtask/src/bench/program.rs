@@ -7,7 +7,7 @@ use super::row::{Quantity, Row};
 use super::samples::by_turns;
 use super::session::Session;
 use std::path::Path;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 const GIB: u64 = 1 << 30;
@@ -18,15 +18,32 @@ pub(super) fn measure(session: &mut Session) {
     session.take("sandgate run, 1 GiB through", run_through);
 }
 
+/// A person's home and workspace, empty but for the record of what was run.
+struct Home(tempfile::TempDir);
+
+impl Home {
+    fn command(&self, program: &Path, args: &[&str]) -> Command {
+        let mut command = bare::quiet(program, args);
+        command.current_dir(self.0.path()).env("CODEX_HOME", self.0.path().join(".codex"));
+        command
+    }
+
+    fn run(&self, program: &Path, args: &[&str]) -> anyhow::Result<()> {
+        let status = self.command(program, args).status()?;
+        anyhow::ensure!(status.success(), "sandgate {} ended badly: {status}", args.join(" "));
+        Ok(())
+    }
+}
+
 /// Two words are a program and its argument, so no shell takes part.
 fn run_program(session: &Session, progress: &Progress) -> anyhow::Result<Vec<Row>> {
-    let program = session.program()?;
+    let (program, home) = (session.program()?, Home(session.scratch()?));
     let nothing = bare::true_program()?;
     let args = ["run", "--", &bare::text(&nothing)?, "x"];
     let pair = by_turns(
         session.times(300, 30),
         progress,
-        || run_quietly(program, &args),
+        || home.run(program, &args),
         || run_quietly(&nothing, &["x"]),
     )?;
     Ok(vec![Row::of_times("sandgate run -- /bin/true x", "/bin/true x", &pair)])
@@ -34,33 +51,33 @@ fn run_program(session: &Session, progress: &Progress) -> anyhow::Result<Vec<Row
 
 /// One word is a script for a login shell.
 fn run_script(session: &Session, progress: &Progress) -> anyhow::Result<Vec<Row>> {
-    let program = session.program()?;
+    let (program, home) = (session.program()?, Home(session.scratch()?));
     let bash = bare::find("bash")?;
     let pair = by_turns(
         session.times(50, 5),
         progress,
-        || run_quietly(program, &["run", "--shell", "bash", "--", "true"]),
+        || home.run(program, &["run", "--shell", "bash", "--", "true"]),
         || run_quietly(&bash, &["-lc", "true"]),
     )?;
     Ok(vec![Row::of_times("sandgate run --shell bash -- true", "bash -lc true", &pair)])
 }
 
 fn run_through(session: &Session, progress: &Progress) -> anyhow::Result<Vec<Row>> {
-    let program = session.program()?;
+    let (program, home) = (session.program()?, Home(session.scratch()?));
     let (head, cat) = (bare::find("head")?, bare::find("cat")?);
     let bytes = GIB.to_string();
     let producer = ["-c", &bytes, "/dev/zero"];
-    let mut args = vec!["run", "--timeout-ms", "0", "--", "head"];
+    let mut args = vec!["run", "--", "head"];
     args.extend(producer);
     let pair = by_turns(
         session.times(7, 2),
         progress,
-        || run_quietly(program, &args),
+        || home.run(program, &args),
         || bare::run_piped((&head, &producer), &cat, Stdio::null()),
     )?;
     let row = Row::of_rates("sandgate run, 1 GiB through", "cat > /dev/null", GIB, &pair);
-    let large = peak_of(program, &args)?;
-    let small = peak_of(program, &["run", "--timeout-ms", "0", "--", "sleep", "0.2"])?;
+    let large = peak_of(&home, program, &args)?;
+    let small = peak_of(&home, program, &["run", "--", "sleep", "0.2"])?;
     Ok(vec![
         row,
         Row::new("sandgate run, 1 GiB through: peak of memory", Quantity::bytes(large))
@@ -69,8 +86,8 @@ fn run_through(session: &Session, progress: &Progress) -> anyhow::Result<Vec<Row
 }
 
 /// The largest that a program was when it was last looked at before its end.
-fn peak_of(program: &Path, args: &[&str]) -> anyhow::Result<u64> {
-    let mut child = bare::quiet(program, args).spawn()?;
+fn peak_of(home: &Home, program: &Path, args: &[&str]) -> anyhow::Result<u64> {
+    let mut child = home.command(program, args).spawn()?;
     let mut peak = 0;
     while child.try_wait()?.is_none() {
         // It may have ended since.

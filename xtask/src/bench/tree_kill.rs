@@ -106,10 +106,12 @@ fn after_kill(session: &Session, progress: &Progress) -> anyhow::Result<Vec<Row>
 
 fn kill_once(session: &Session, program: &Path) -> anyhow::Result<Duration> {
     let tree = Tree::new(session)?;
-    let mut args = vec!["run", "--timeout-ms", "0", "--", "bash"];
+    // Without the cage, in which process ids are not those that are watched here.
+    let mut args = vec!["run", "--sandbox", "danger-full-access", "--", "bash"];
     args.extend(TREE_ARGS);
     let mut sandgate = bare::quiet(program, &args)
         .envs(tree.environment())
+        .env("CODEX_HOME", tree.directory.path())
         .spawn()
         .context("cannot start sandgate")?;
     let grown = grown(&tree.file, Instant::now() + PATIENCE);
@@ -132,13 +134,13 @@ const TREE_ARGS: [&str; 4] = ["-c", TREE, "tree", DEPTH];
 struct Tree {
     file: PathBuf,
     /// Removed with the tree.
-    _directory: tempfile::TempDir,
+    directory: tempfile::TempDir,
 }
 
 impl Tree {
     fn new(session: &Session) -> anyhow::Result<Self> {
         let directory = session.scratch()?;
-        Ok(Self { file: directory.path().join("pids"), _directory: directory })
+        Ok(Self { file: directory.path().join("pids"), directory })
     }
 
     fn environment(&self) -> [(&'static str, OsString); 2] {

@@ -256,14 +256,27 @@ fn check(
         Some(since) => verify_since(directory, since)?,
         None => verify(directory)?,
     };
-    let code = if found.is_intact() { 0 } else { 1 };
-    let text = if json { as_json(&Verified::of(&found)) } else { spoken(directory, &found) };
+    // A log that is not there cannot be told from one that was taken away as a whole.
+    let exists = directory.try_exists().unwrap_or(true);
+    let code = if exists && found.is_intact() { 0 } else { 1 };
+    let text = match (json, exists) {
+        (true, _) => as_json(&Verified::of(&found, exists)),
+        (false, true) => spoken(directory, &found),
+        (false, false) => {
+            let shown = visible_line(&directory.display().to_string());
+            format!(
+                "There is no log in {shown}: nothing was ever recorded, or all of it is gone.\n"
+            )
+        }
+    };
     Ok((text, code))
 }
 
 /// The result of a verification, for a program.
 #[derive(Serialize)]
 struct Verified<'a> {
+    /// Whether there is a log at all.
+    exists: bool,
     intact: bool,
     files: u64,
     lines: u64,
@@ -288,9 +301,10 @@ impl<'a, T: std::fmt::Display> Told<'a, T> {
 }
 
 impl<'a> Verified<'a> {
-    fn of(found: &'a Verification) -> Self {
+    fn of(found: &'a Verification, exists: bool) -> Self {
         Self {
-            intact: found.is_intact(),
+            exists,
+            intact: exists && found.is_intact(),
             files: found.files,
             lines: found.lines,
             findings: Told::all(&found.findings),

@@ -23,6 +23,7 @@ pub(super) struct Stats {
     decisions: Vec<DecisionCount>,
     blocked_calls: u64,
     denials: Vec<DenialCount>,
+    tools: Vec<ToolCount>,
     programs: Vec<ProgramCount>,
     median_duration_ms: Option<u64>,
     longest_duration_ms: Option<u64>,
@@ -54,6 +55,12 @@ struct DenialCount {
 }
 
 #[derive(Debug, Serialize)]
+struct ToolCount {
+    tool: String,
+    count: u64,
+}
+
+#[derive(Debug, Serialize)]
 struct ProgramCount {
     program: String,
     count: u64,
@@ -63,7 +70,8 @@ struct ProgramCount {
 pub(super) fn of(rows: &[Row]) -> Stats {
     let mut sessions = BTreeSet::new();
     let (mut decisions, mut denials) = (BTreeMap::new(), BTreeMap::new());
-    let (mut programs, mut durations) = (BTreeMap::new(), Vec::new());
+    let (mut programs, mut tools) = (BTreeMap::new(), BTreeMap::new());
+    let mut durations = Vec::new();
     let (mut ended, mut failed, mut timed_out, mut blocked_calls, mut calls) = (0, 0, 0, 0, 0);
     for row in rows {
         let call = match row {
@@ -83,6 +91,9 @@ pub(super) fn of(rows: &[Row]) -> Stats {
             let what = (denial.operation, denial.target.clone());
             *denials.entry(what).or_insert(0) += 1;
         }
+        if let Some(asked) = &call.asked {
+            *tools.entry(asked.tool.clone()).or_insert(0) += 1;
+        }
         if let Some(program) = program(call) {
             *programs.entry(program).or_insert(0) += 1;
         }
@@ -97,6 +108,7 @@ pub(super) fn of(rows: &[Row]) -> Stats {
     let decision = |((decision, by), count)| DecisionCount { decision, by, count };
     let denial = |((operation, target), count)| DenialCount { operation, target, count };
     let program = |(program, count)| ProgramCount { program, count };
+    let tool = |(tool, count)| ToolCount { tool, count };
     Stats {
         sessions: sessions.len() as u64,
         calls,
@@ -106,6 +118,7 @@ pub(super) fn of(rows: &[Row]) -> Stats {
         decisions: decisions.into_iter().map(decision).collect(),
         blocked_calls,
         denials: most(denials).map(denial).collect(),
+        tools: most(tools).map(tool).collect(),
         programs: most(programs).map(program).collect(),
         median_duration_ms: median(&durations),
         longest_duration_ms: durations.last().copied(),
@@ -150,9 +163,18 @@ fn median(sorted: &[u64]) -> Option<u64> {
     }
 }
 
-/// The program that a call is about: behind a shell, the first word of its script.
+/// The tools that run programs. What the others are asked is no command line.
+const RUNNING: [&str; 4] = ["container.exec", "exec_command", "shell", "shell_command"];
+
+/// The program that a call is about: behind a shell, the first word of its script. None if the call was
+/// not understood, and nothing is known of it but its words.
 fn program(call: &Call) -> Option<String> {
-    let argv = &call.asked.as_ref()?.argv;
+    let asked = call.asked.as_ref()?;
+    let understood = call.class.is_some() || !call.decisions.is_empty() || call.sandbox.is_some();
+    if !RUNNING.contains(&asked.tool.as_str()) || !understood {
+        return None;
+    }
+    let argv = &asked.argv;
     let name = base_name(argv.first()?);
     let script = match argv.get(1..3) {
         Some([option, script]) if SHELLS.contains(&name) && is_script_option(option) => script,
@@ -190,9 +212,11 @@ pub(super) fn draw(stats: &Stats) -> String {
     let denial =
         |one: &DenialCount| (shown(&format!("{} {}", one.operation.name(), one.target)), one.count);
     let program = |one: &ProgramCount| (shown(&one.program), one.count);
+    let tool = |one: &ToolCount| (shown(&one.tool), one.count);
     text += &list("Decisions", stats.decisions.iter().map(decision));
     let blocked = format!("Blocked, in {}", many(stats.blocked_calls, "call"));
     text += &list(&blocked, stats.denials.iter().map(denial));
+    text += &list("Tools", stats.tools.iter().map(tool));
     text += &list("Programs", stats.programs.iter().map(program));
     text
 }

@@ -4,9 +4,9 @@ mod lines;
 mod wire;
 
 use crate::arguments::usage_error;
-use crate::decide::{Decide, Decider};
+use crate::decide::{Decide, Decider, Feedback};
 use crate::session::CliSession;
-use crate::{exit, notes};
+use crate::{exit, notes, telemetry};
 use clap::error::ErrorKind;
 use lines::Lines;
 use sandgate_protocol::{AnsweredBy, Event, ToolCall, visible_line};
@@ -16,14 +16,15 @@ use std::io::{self, Write as _};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
-use wire::Line;
+use std::time::Duration;
+use wire::{Line, Malformed};
 
 const HELP: &str = "\
 A line is one call, or an array of those that one response of a model makes:
   {\"type\":\"function_call\",\"name\":\"shell\",\"call_id\":\"c1\",\"arguments\":\"{\\\"command\\\":[\\\"ls\\\"]}\"}
 
 Each call is answered by one line when it ends:
-  {\"type\":\"function_call_output\",\"call_id\":\"c1\",\"output\":\"…\",\"success\":true}
+  {\"type\":\"function_call_output\",\"call_id\":\"c1\",\"output\":\"…\",\"success\":true,\"exit_code\":0,…}
 
 With --decide stdin a question is written as a line too, and answered by one:
   {\"type\":\"approval_response\",\"approval_id\":\"approval_1\",\"decision\":\"approved\"}
@@ -85,13 +86,19 @@ fn start(cli: &CliCall) -> io::Result<u8> {
         Some(file) => Some(Lines::open(file)?),
         None => None,
     };
+    let _telemetry = telemetry::start();
     let asynchronous = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    asynchronous.block_on(serve(runtime, cli, lines))
+    let served = asynchronous.block_on(serve(runtime, cli, lines));
+    // A question that nobody answered in time is still being read from the terminal, and that read
+    // cannot be called off.
+    asynchronous.shutdown_background();
+    served
 }
 
 async fn serve(runtime: Arc<Runtime>, cli: &CliCall, lines: Option<Lines>) -> io::Result<u8> {
     let mut config = cli.session.config();
     config.front_end = "call".to_owned();
+    let patience = config.approval_timeout;
     if !cli.events {
         // What a turn changed is an event, and nobody would see it.
         config.turn_diffs = TurnDiffs::Off;
@@ -118,21 +125,16 @@ async fn serve(runtime: Arc<Runtime>, cli: &CliCall, lines: Option<Lines>) -> io
     let by_lines = decide == Decide::ByLines;
     let decider = match by_lines {
         true => None,
-        false => Some(Decider::new(&decide)?),
+        false => Some(Decider::new(&decide, Feedback::ToModel)?),
     };
     let can_answer = decider.as_ref().is_none_or(Decider::can_answer);
-    // Who answered is recorded: a person at the terminal, the program that calls, or neither.
-    let answering = match &decide {
-        Decide::AtTerminal => "terminal",
-        Decide::ByLines => "call",
-        Decide::Approve | Decide::Deny | Decide::FromFile(_) => "prepared answers",
-    };
-    let approver = can_answer.then(|| session.approver(answering));
+    let approver = can_answer.then(|| session.approver(decide.answering()));
     let mut serving = Serving {
         turn: requester.begin_turn(),
         requester,
         decider,
         approver,
+        patience,
         show_events: cli.events,
         waiting: VecDeque::new(),
         over: false,
@@ -142,6 +144,28 @@ async fn serve(runtime: Arc<Runtime>, cli: &CliCall, lines: Option<Lines>) -> io
     serving.serve(&session, lines).await
 }
 
+/// What one line asks for.
+struct Asked {
+    calls: Vec<ToolCall>,
+    /// What is no call, and how many calls stand before it.
+    malformed: VecDeque<(usize, Malformed)>,
+    /// The number of the line.
+    line: u64,
+}
+
+impl Asked {
+    fn new(line: u64, all: Vec<Result<ToolCall, Malformed>>) -> Self {
+        let (mut calls, mut malformed) = (Vec::new(), VecDeque::new());
+        for one in all {
+            match one {
+                Ok(call) => calls.push(call),
+                Err(wrong) => malformed.push_back((calls.len(), wrong)),
+            }
+        }
+        Self { calls, malformed, line }
+    }
+}
+
 /// A session that is served by lines.
 struct Serving {
     requester: Requester,
@@ -149,9 +173,11 @@ struct Serving {
     /// Who answers questions; none if lines do.
     decider: Option<Decider>,
     approver: Option<Approver>,
+    /// How long an answer is waited for.
+    patience: Option<Duration>,
     show_events: bool,
     /// Calls that came while another was being made.
-    waiting: VecDeque<Vec<ToolCall>>,
+    waiting: VecDeque<Asked>,
     /// There are no more lines.
     over: bool,
     wrong_lines: bool,
@@ -165,7 +191,10 @@ impl Serving {
         while let Some(event) = events.try_next() {
             self.hear(&event).await?;
         }
-        while let Some(calls) = self.next_calls(&mut lines).await? {
+        while let Some(mut asked) = self.next_calls(&mut lines).await? {
+            let calls = std::mem::take(&mut asked.calls);
+            let mut answered = 0;
+            self.say_malformed(&mut asked, answered)?;
             let requester = self.requester.clone();
             let turn = std::mem::replace(&mut self.turn, requester.begin_turn());
             let (results, mut ended) = tokio::sync::mpsc::unbounded_channel();
@@ -182,7 +211,11 @@ impl Serving {
                 tokio::select! {
                     biased;
                     event = events.next() => if let Some(event) = event { self.hear(&event).await? },
-                    Some(result) = ended.recv() => self.ended(&result)?,
+                    Some(result) = ended.recv() => {
+                        self.ended(&result)?;
+                        answered += 1;
+                        self.say_malformed(&mut asked, answered)?;
+                    }
                     line = lines.next(), if self.decider.is_none() && !self.over => {
                         self.take(line?)?;
                     }
@@ -194,9 +227,21 @@ impl Serving {
             }
             while let Ok(result) = ended.try_recv() {
                 self.ended(&result)?;
+                answered += 1;
+                self.say_malformed(&mut asked, answered)?;
             }
         }
         Ok(self.exit_code())
+    }
+
+    /// Answers what is no call, where it stands among the calls.
+    fn say_malformed(&mut self, asked: &mut Asked, answered: usize) -> io::Result<()> {
+        while asked.malformed.front().is_some_and(|(before, _)| *before <= answered) {
+            let Some((_, wrong)) = asked.malformed.pop_front() else { break };
+            self.wrong_lines = true;
+            print(&wire::write_malformed(asked.line, &wrong))?;
+        }
+        Ok(())
     }
 
     fn exit_code(&self) -> u8 {
@@ -223,7 +268,18 @@ impl Serving {
             let _ = io::stderr().write_all(&notes::error(&visible_line(&what), Some(advice)));
         }
         match &mut self.decider {
-            Some(decider) => decider.hear(&event.event, self.approver.as_ref()).await,
+            Some(decider) => {
+                let answering = decider.hear(&event.event, self.approver.as_ref());
+                match self.patience {
+                    None => {
+                        let _ = answering.await;
+                    }
+                    // The session counts it as a no by itself, and is only waited for here.
+                    Some(patience) => {
+                        let _ = tokio::time::timeout(patience, answering).await;
+                    }
+                }
+            }
             None => {
                 if matches!(
                     event.event,
@@ -244,10 +300,10 @@ impl Serving {
     }
 
     /// The next calls to make; none when there are no more.
-    async fn next_calls(&mut self, lines: &mut Lines) -> io::Result<Option<Vec<ToolCall>>> {
+    async fn next_calls(&mut self, lines: &mut Lines) -> io::Result<Option<Asked>> {
         loop {
-            if let Some(calls) = self.waiting.pop_front() {
-                return Ok(Some(calls));
+            if let Some(asked) = self.waiting.pop_front() {
+                return Ok(Some(asked));
             }
             if self.over {
                 return Ok(None);
@@ -269,7 +325,7 @@ impl Serving {
         };
         match wire::read(&line) {
             Ok(Line::Calls(calls)) => {
-                self.waiting.push_back(calls);
+                self.waiting.push_back(Asked::new(number, calls));
                 Ok(())
             }
             Ok(Line::Answer(id, decision)) => self.answer(number, &id, decision),

@@ -1,7 +1,7 @@
 //! Tool calls and their results as JSON lines, in the form that providers have them.
 
 use sandgate_protocol::{
-    ApprovalId, CallId, ReviewDecision, ShellToolCallParams, ToolCall, ToolOutput, ToolPayload,
+    ApprovalId, CallId, Ran, ReviewDecision, ShellToolCallParams, ToolCall, ToolOutput, ToolPayload,
 };
 use sandgate_runtime::ToolResult;
 use serde::{Deserialize, Serialize};
@@ -10,10 +10,19 @@ use serde_json::Value;
 /// What a line says.
 #[derive(Debug, PartialEq)]
 pub(super) enum Line {
-    /// The calls of one response of a model.
-    Calls(Vec<ToolCall>),
+    /// The calls of one response of a model, and what is none among them.
+    Calls(Vec<Result<ToolCall, Malformed>>),
     /// An answer to a question.
     Answer(ApprovalId, ReviewDecision),
+}
+
+/// Something that should have been a call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Malformed {
+    /// What its result would have been known by, if it says so.
+    pub(super) call_id: Option<CallId>,
+    /// What is wrong with it, as one sentence.
+    pub(super) message: String,
 }
 
 /// Reads a line.
@@ -31,7 +40,7 @@ pub(super) fn read(line: &str) -> Result<Line, String> {
         Value::Array(calls) => calls,
         one => vec![one],
     };
-    calls.into_iter().map(call).collect::<Result<_, _>>().map(Line::Calls)
+    Ok(Line::Calls(calls.into_iter().map(call).collect()))
 }
 
 #[derive(Deserialize)]
@@ -59,8 +68,10 @@ enum LocalShellAction {
     Exec { command: Vec<String>, timeout_ms: Option<u64>, working_directory: Option<String> },
 }
 
-fn call(value: Value) -> Result<ToolCall, String> {
-    let call = serde_json::from_value(value).map_err(|error| format!("not a call: {error}"))?;
+fn call(value: Value) -> Result<ToolCall, Malformed> {
+    let call_id = value.get("call_id").and_then(Value::as_str).map(CallId::new);
+    let call = serde_json::from_value(value)
+        .map_err(|error| Malformed { call_id, message: format!("not a call: {error}") })?;
     Ok(match call {
         WireCall::Function { name, call_id, arguments } => {
             ToolCall { call_id, name, payload: ToolPayload::Function { arguments } }
@@ -88,6 +99,9 @@ struct WireResult<'a> {
     success: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     content_items: Option<&'a [sandgate_protocol::ContentItem]>,
+    /// How the command ran.
+    #[serde(flatten)]
+    ran: Option<&'a Ran>,
     /// Why it came to nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<&'static str>,
@@ -96,22 +110,37 @@ struct WireResult<'a> {
 /// Writes a result, as a line.
 pub(super) fn write(result: &ToolResult) -> Vec<u8> {
     let mcp;
-    let (output, success, content_items) = match &result.output {
-        ToolOutput::Function { content, content_items, success } => {
-            (content.as_str(), *success, content_items.as_deref())
+    let (output, success, content_items, ran) = match &result.output {
+        ToolOutput::Function { content, content_items, success, ran } => {
+            (content.as_str(), *success, content_items.as_deref(), ran.as_deref())
         }
         ToolOutput::Mcp { result } => {
             mcp = match result {
                 Ok(value) => value.to_string(),
                 Err(error) => error.clone(),
             };
-            (mcp.as_str(), Some(result.is_ok()), None)
+            (mcp.as_str(), Some(result.is_ok()), None, None)
         }
     };
     let error = result.error.as_ref().map(sandgate_protocol::CodexErr::name);
     let call_id = &result.call_id;
     let r#type = "function_call_output";
-    as_line(&WireResult { r#type, call_id, output, success, content_items, error })
+    as_line(&WireResult { r#type, call_id, output, success, content_items, ran, error })
+}
+
+/// Writes what is wrong with something that should have been a call, as a line: its result if it says
+/// what that is known by.
+pub(super) fn write_malformed(number: u64, malformed: &Malformed) -> Vec<u8> {
+    let Malformed { call_id, message } = malformed;
+    match call_id {
+        None => write_error(number, message),
+        Some(call_id) => {
+            let error = Some("malformed_call");
+            let (r#type, output, success) = ("function_call_output", message, Some(false));
+            let (content_items, ran) = (None, None);
+            as_line(&WireResult { r#type, call_id, output, success, content_items, ran, error })
+        }
+    }
 }
 
 /// Writes what is wrong with a line, as a line.
@@ -137,13 +166,14 @@ mod tests {
         let one =
             r#"{"type":"function_call","name":"shell","call_id":"c1","arguments":"{}","id":"x"}"#;
         let Line::Calls(calls) = read(one).unwrap() else { panic!("no calls") };
-        assert_eq!((calls[0].name.as_str(), calls[0].call_id.as_str()), ("shell", "c1"));
+        let first = calls[0].as_ref().unwrap();
+        assert_eq!((first.name.as_str(), first.call_id.as_str()), ("shell", "c1"));
         let Line::Calls(calls) = read(&format!("[{one},{one}]")).unwrap() else { panic!("none") };
         assert_eq!(calls.len(), 2);
         let local = r#"{"type":"local_shell_call","call_id":"c","action":{"type":"exec","command":["ls"],"env":{}}}"#;
         let Line::Calls(calls) = read(local).unwrap() else { panic!("none") };
         assert!(
-            matches!(&calls[0].payload, ToolPayload::LocalShell { params } if params.command == ["ls"])
+            matches!(&calls[0].as_ref().unwrap().payload, ToolPayload::LocalShell { params } if params.command == ["ls"])
         );
     }
 
@@ -163,7 +193,11 @@ mod tests {
             (r#"{"type":"function_call","name":"x"}"#, "missing field"),
             ("7", "not a call"),
         ] {
-            let error = read(line).unwrap_err();
+            let error = match read(line) {
+                Err(message) => message,
+                Ok(Line::Calls(calls)) => calls[0].clone().unwrap_err().message,
+                Ok(other) => panic!("{other:?}"),
+            };
             assert!(error.contains(reason), "{line}: {error}");
         }
     }
@@ -178,6 +212,10 @@ mod tests {
         let line = String::from_utf8(write(&result)).unwrap();
         let expected = r#"{"type":"function_call_output","call_id":"call_abc123","output":"a\nb\n","success":true}"#;
         assert_eq!(line, format!("{expected}\n"));
+        let ran = Ran { exit_code: 3, timed_out: false, attempt: 1, granted: Default::default() };
+        let command = ToolResult { output: ToolOutput::command("", ran), ..result.clone() };
+        let line = String::from_utf8(write(&command)).unwrap();
+        assert!(line.ends_with("\"success\":false,\"exit_code\":3,\"attempt\":1}\n"), "{line}");
         let error = Some(CodexErr::UserAborted);
         let line = String::from_utf8(write(&ToolResult { error, ..result })).unwrap();
         assert!(line.contains(r#""error":"user_aborted""#), "{line}");

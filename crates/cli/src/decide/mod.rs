@@ -35,11 +35,31 @@ impl Decide {
             Some(file) => Self::FromFile(PathBuf::from(file)),
         }
     }
+
+    /// By what name whoever answers is recorded: a person at the terminal, the program that calls, or
+    /// neither.
+    pub(crate) fn answering(&self) -> &'static str {
+        match self {
+            Self::AtTerminal => "terminal",
+            Self::ByLines => "call",
+            Self::Approve | Self::Deny | Self::FromFile(_) => "prepared answers",
+        }
+    }
+}
+
+/// Who hears what a person writes beside a no.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Feedback {
+    /// The model whose call it was.
+    ToModel,
+    /// Nobody: it is only recorded.
+    ToRecord,
 }
 
 /// Answers a session's questions.
 pub(crate) struct Decider {
     answers: Answers,
+    feedback: Feedback,
     /// What was asked and could not be answered.
     unanswered: Vec<String>,
 }
@@ -55,7 +75,7 @@ impl Decider {
     ///
     /// # Errors
     /// When the file of answers cannot be read.
-    pub(crate) fn new(decide: &Decide) -> std::io::Result<Self> {
+    pub(crate) fn new(decide: &Decide, feedback: Feedback) -> std::io::Result<Self> {
         let answers = match decide {
             Decide::AtTerminal => match prompt::Terminal::open() {
                 Some(terminal) => Answers::Terminal(terminal),
@@ -66,7 +86,7 @@ impl Decider {
             Decide::FromFile(path) => Answers::Prepared(Prepared::read(path)?),
             Decide::ByLines => Answers::Nobody,
         };
-        Ok(Self { answers, unanswered: Vec::new() })
+        Ok(Self { answers, feedback, unanswered: Vec::new() })
     }
 
     /// Whether anybody can answer.
@@ -74,13 +94,22 @@ impl Decider {
         !matches!(self.answers, Answers::Nobody)
     }
 
+    /// Whether a person is asked, who sees the question.
+    pub(crate) fn is_person(&self) -> bool {
+        matches!(self.answers, Answers::Terminal(_))
+    }
+
     /// What was asked and could not be answered, as sentences.
     pub(crate) fn unanswered(&self) -> &[String] {
         &self.unanswered
     }
 
-    /// Answers an event, if it is a question.
-    pub(crate) async fn hear(&mut self, event: &Event, approver: Option<&Approver>) {
+    /// Answers an event, if it is a question. Gives back the answer that counts.
+    pub(crate) async fn hear(
+        &mut self,
+        event: &Event,
+        approver: Option<&Approver>,
+    ) -> Option<ReviewDecision> {
         let (id, question) = match event {
             Event::ExecApprovalRequest(request) => {
                 (&request.approval_id, prompt::Question::Exec(request))
@@ -88,28 +117,33 @@ impl Decider {
             Event::ApplyPatchApprovalRequest(request) => {
                 (&request.approval_id, prompt::Question::Patch(request))
             }
-            _ => return,
+            _ => return None,
         };
         let decision = match &mut self.answers {
-            Answers::Terminal(terminal) => terminal.ask(&question).await,
+            Answers::Terminal(terminal) => terminal.ask(&question, self.feedback).await,
             Answers::Prepared(prepared) => prepared.next(),
             Answers::Nobody => None,
         };
-        let Some(approver) = approver else { return };
-        match decision {
-            Some(decision) => {
-                // Otherwise somebody else may have answered, or the question may be over.
-                if let Err(AnswerError::NotOffered { .. }) = approver.answer(id, decision) {
-                    self.refuse(approver, id, &question);
-                }
-            }
-            None => self.refuse(approver, id, &question),
+        let (approver, Some(decision)) = (approver?, decision) else {
+            return approver.map(|approver| self.refuse(approver, id, &question));
+        };
+        match approver.answer(id, decision.clone()) {
+            Ok(()) => Some(decision),
+            Err(AnswerError::NotOffered { .. }) => Some(self.refuse(approver, id, &question)),
+            // Somebody else has answered, or the question is over.
+            Err(_) => None,
         }
     }
 
     /// No, because there is no answer to this.
-    fn refuse(&mut self, approver: &Approver, id: &ApprovalId, question: &prompt::Question<'_>) {
+    fn refuse(
+        &mut self,
+        approver: &Approver,
+        id: &ApprovalId,
+        question: &prompt::Question<'_>,
+    ) -> ReviewDecision {
         self.unanswered.push(question.summary());
         let _ = approver.answer(id, ReviewDecision::DENIED);
+        ReviewDecision::DENIED
     }
 }

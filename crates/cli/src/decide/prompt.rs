@@ -1,6 +1,8 @@
 //! A question on the person's terminal.
 
+use super::Feedback;
 use super::words::decision;
+use anstream::{AutoStream, ColorChoice};
 use anstyle::{AnsiColor, Effects, Style};
 use sandgate_protocol::{
     ApplyPatchApprovalRequest, ExecApprovalRequest, PatchChangeKind, ReviewDecision, visible,
@@ -9,6 +11,8 @@ use sandgate_protocol::{
 use std::fmt::Write as _;
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead as _, BufReader, IsTerminal as _, Write as _};
+use std::path::Path;
+use tokio::sync::oneshot;
 
 /// How many refusals and how many lines of a diff are shown.
 const MOST_DENIALS: usize = 8;
@@ -41,26 +45,87 @@ impl Terminal {
     }
 
     /// Asks until there is an answer. None if the terminal is gone.
-    pub(super) async fn ask(&mut self, question: &Question<'_>) -> Option<ReviewDecision> {
-        let shown = question.shown();
-        let choices = question.choices();
-        let mut terminal = self.file.try_clone().ok()?;
-        let asked = tokio::task::spawn_blocking(move || {
-            terminal.write_all(shown.as_bytes()).ok()?;
-            let mut answers = BufReader::new(terminal.try_clone().ok()?);
-            loop {
-                write!(terminal, "{choices}\n> ").ok()?;
-                let mut line = String::new();
-                if answers.read_line(&mut line).ok()? == 0 {
-                    return None;
-                }
-                match decision(&line) {
-                    Some(decision) => return Some(decision),
-                    None => writeln!(terminal, "Please type one of the letters.").ok()?,
-                }
-            }
+    ///
+    /// A thread of its own reads, because a read of a terminal cannot be called off: whoever does not
+    /// want to wait any longer leaves it behind.
+    pub(super) async fn ask(
+        &mut self,
+        question: &Question<'_>,
+        feedback: Feedback,
+    ) -> Option<ReviewDecision> {
+        let terminal = self.file.try_clone().ok()?;
+        let colours = AutoStream::choice(&terminal);
+        let (shown, choices) = (question.shown(), question.choices(feedback));
+        let offers = question.offers();
+        let (answer, answered) = oneshot::channel();
+        let reading = std::thread::Builder::new().name("question".to_owned());
+        let asked = reading.spawn(move || {
+            // Nobody may be waiting any more.
+            let _ = answer.send(converse(&terminal, colours, &shown, &choices, &offers));
         });
-        asked.await.ok()?
+        asked.ok()?;
+        answered.await.ok()?
+    }
+}
+
+/// Shows a question and reads lines until one is an answer.
+fn converse(
+    terminal: &File,
+    colours: ColorChoice,
+    shown: &str,
+    choices: &str,
+    offers: &Offers,
+) -> Option<ReviewDecision> {
+    if std::env::var_os("TERM").is_none_or(|term| term != "dumb") {
+        (&*terminal).write_all(PLAIN_TERMINAL).ok()?;
+    }
+    forget_what_was_typed(terminal);
+    let mut page = AutoStream::new(terminal.try_clone().ok()?, colours);
+    page.write_all(shown.as_bytes()).ok()?;
+    let mut answers = BufReader::new(terminal);
+    loop {
+        write!(page, "{choices}\n> ").ok()?;
+        let mut line = String::new();
+        if answers.read_line(&mut line).ok()? == 0 {
+            return None;
+        }
+        match decision(&line).filter(|decision| offers.has(decision)) {
+            Some(decision) => return Some(decision),
+            None => writeln!(page, "Please type one of the letters.").ok()?,
+        }
+    }
+}
+
+/// What a command wrote to the terminal may have left it in any state: back to plain letters on the
+/// whole screen, with a cursor, without moving it.
+const PLAIN_TERMINAL: &[u8] = b"\x1b7\x1b[r\x1b8\x1b[0m\x1b(B\x0f\x1b[?25h\x1b[?7h\x1b[4l\r";
+
+/// What was typed before the question was there is no answer to it.
+#[cfg(unix)]
+fn forget_what_was_typed(terminal: &File) {
+    let _ = rustix::termios::tcflush(terminal, rustix::termios::QueueSelector::IFlush);
+}
+
+#[cfg(not(unix))]
+fn forget_what_was_typed(_: &File) {}
+
+/// What can be answered to a question beside yes, no and stop.
+struct Offers {
+    session: bool,
+    grant: bool,
+    rule: bool,
+}
+
+impl Offers {
+    fn has(&self, decision: &ReviewDecision) -> bool {
+        match decision {
+            ReviewDecision::Approved | ReviewDecision::Denied { .. } | ReviewDecision::Abort => {
+                true
+            }
+            ReviewDecision::ApprovedForSession => self.session,
+            ReviewDecision::ApprovedWithGrant { .. } => self.grant,
+            ReviewDecision::ApprovedWithRule => self.rule,
+        }
     }
 }
 
@@ -74,7 +139,7 @@ impl Question<'_> {
             }
             Self::Patch(request) => {
                 let files: Vec<String> =
-                    request.changes.iter().map(|c| visible(&c.path.to_string_lossy())).collect();
+                    request.changes.iter().map(|change| shown_path(&change.path)).collect();
                 format!("may this change {}? ({})", files.join(", "), request.reason)
             }
         }
@@ -88,8 +153,20 @@ impl Question<'_> {
         }
     }
 
+    fn offers(&self) -> Offers {
+        match self {
+            Self::Exec(request) => Offers {
+                session: request.grant_offer.is_none(),
+                grant: request.grant_offer.is_some(),
+                rule: request.proposed_rule.is_some(),
+            },
+            Self::Patch(_) => Offers { session: true, grant: false, rule: false },
+        }
+    }
+
     /// What the person can answer.
-    fn choices(&self) -> String {
+    fn choices(&self, feedback: Feedback) -> String {
+        let offers = self.offers();
         let mut choices = Vec::new();
         match self {
             Self::Exec(request) => {
@@ -100,7 +177,7 @@ impl Question<'_> {
                 let outside =
                     if request.without_sandbox { "yes, without the sandbox" } else { "yes, once" };
                 choices.push(format!("  [y] {outside}"));
-                if request.grant_offer.is_none() {
+                if offers.session {
                     choices.push("  [s] yes, and for the rest of the session".to_owned());
                 }
                 if let Some(rule) = &request.proposed_rule {
@@ -113,20 +190,31 @@ impl Question<'_> {
                 choices.push("  [y] yes, once".to_owned());
                 let more = match &request.grant_root {
                     Some(root) => {
-                        format!(
-                            "  [s] yes, and to everything in {}",
-                            visible(&root.to_string_lossy())
-                        )
+                        format!("  [s] yes, and to everything in {}", shown_path(root))
                     }
                     None => "  [s] yes, and to these files for the rest of the session".to_owned(),
                 };
                 choices.push(more);
             }
         }
-        choices.push("  [n] no; what you write after it is told to the model".to_owned());
+        let heard = match feedback {
+            Feedback::ToModel => "told to the model",
+            Feedback::ToRecord => "recorded",
+        };
+        choices.push(format!("  [n] no; what you write after it is {heard}"));
         choices.push("  [a] no, and stop everything".to_owned());
         choices.join("\n")
     }
+}
+
+/// A path on one line, whatever its name holds.
+fn shown_path(path: &Path) -> String {
+    visible_line(&path.to_string_lossy())
+}
+
+/// Text whose further lines cannot be taken for ours.
+fn indented(text: &str) -> String {
+    text.replace('\n', "\n    ")
 }
 
 fn shown_command(request: &ExecApprovalRequest) -> String {
@@ -139,7 +227,7 @@ fn shown_command(request: &ExecApprovalRequest) -> String {
         let mark = if index == 0 { "$" } else { " " };
         let _ = writeln!(text, "  {mark} {STRONG}{line}{STRONG:#}");
     }
-    let _ = writeln!(text, "  in {}\n", visible(&request.cwd.to_string_lossy()));
+    let _ = writeln!(text, "  in {}\n", shown_path(&request.cwd));
     for denial in request.denials.iter().take(MOST_DENIALS) {
         let _ = writeln!(text, "  blocked: {}", visible_line(&denial.to_string()));
     }
@@ -147,12 +235,13 @@ fn shown_command(request: &ExecApprovalRequest) -> String {
     if hidden > 0 {
         let _ = writeln!(text, "  blocked: {hidden} more");
     }
-    let _ = writeln!(text, "  because: {}", request.reason);
+    let _ = writeln!(text, "  because: {}", indented(&request.reason));
     if let Some(why) = &request.justification {
-        let _ = writeln!(text, "  the model says: {}", why.replace('\n', "\n    "));
+        let _ = writeln!(text, "  the model says: {}", indented(why));
     }
     if let Some(risk) = &request.risk {
-        let _ = writeln!(text, "  risk: {:?}. {}", risk.risk_level, visible(&risk.description));
+        let description = indented(&visible(&risk.description));
+        let _ = writeln!(text, "  risk: {:?}. {description}", risk.risk_level);
     }
     text.push('\n');
     text
@@ -168,7 +257,7 @@ fn shown_patch(request: &ApplyPatchApprovalRequest) -> String {
             PatchChangeKind::Delete => 'D',
             PatchChangeKind::Update => 'M',
         };
-        let _ = writeln!(text, "  {letter} {}", visible(&change.path.to_string_lossy()));
+        let _ = writeln!(text, "  {letter} {}", shown_path(&change.path));
     }
     text.push('\n');
     let lines = request.changes.iter().flat_map(|change| change.diff.lines());
@@ -184,7 +273,7 @@ fn shown_patch(request: &ApplyPatchApprovalRequest) -> String {
     if hidden > 0 {
         let _ = writeln!(text, "  [{hidden} more lines are not shown]");
     }
-    let _ = writeln!(text, "\n  because: {}\n", request.reason);
+    let _ = writeln!(text, "\n  because: {}\n", indented(&request.reason));
     text
 }
 
@@ -226,13 +315,30 @@ mod tests {
     /// A question without its colours.
     fn plain(request: &ExecApprovalRequest) -> String {
         let question = Question::Exec(request);
-        let text = question.shown() + &question.choices();
+        let text = question.shown() + &question.choices(Feedback::ToModel);
         anstream::adapter::strip_str(&text).to_string()
     }
 
     #[test]
     fn a_person_sees_all_that_matters_and_what_can_be_answered() {
         insta::assert_snapshot!(plain(&request()));
+    }
+
+    #[test]
+    fn nothing_in_a_question_begins_a_line_of_its_own() {
+        let fake = "x\nMay this run?\n\x1b[2J";
+        let mut request = request();
+        request.command_text = sandgate_protocol::visible(fake);
+        request.cwd = fake.into();
+        request.reason = sandgate_protocol::visible(fake);
+        request.justification = Some(sandgate_protocol::visible(fake));
+        request.denials[0].target = fake.to_owned();
+        request.proposed_rule = Some(vec![fake.to_owned()]);
+        let text = plain(&request);
+        assert_eq!(text.matches("May this run?").count(), 6, "{text}");
+        let is_ours = |line: &&str| !line.starts_with(' ') && !line.is_empty();
+        assert_eq!(text.lines().filter(is_ours).collect::<Vec<_>>(), ["The sandbox blocked this."]);
+        assert!(!text.contains('\x1b'), "{text}");
     }
 
     #[test]

@@ -4,15 +4,18 @@ use super::harmless::{line, word, written};
 use super::list::cited;
 use super::tree::{BAD, GOOD, OPEN, STRONG, Tree, painted};
 use super::{command, rules_of, say, say_json};
+use crate::arguments::usage_error;
+use crate::session::Asking;
 use crate::settings::rules_in_effect;
 use crate::{exit, notes};
 use anstyle::Style;
+use clap::error::ErrorKind;
 use sandgate_protocol::{AskForApproval, NetworkAccess, SandboxPermissions};
 use sandgate_protocol::{SandboxPolicy, SandboxType};
 use sandgate_runtime::enforcement;
 use sandgate_runtime::policy::{ClassName, ExplainedCommand, ExplainedRequirement, ExplainedTerms};
 use sandgate_runtime::policy::{ExplainedWord, Explanation, SandboxAvailability, Terms};
-use sandgate_runtime::policy::{judge, propose, surroundings};
+use sandgate_runtime::policy::{Surroundings, judge, propose, surroundings};
 use std::ffi::OsString;
 use std::io::{self, Write as _};
 use std::path::PathBuf;
@@ -21,7 +24,7 @@ const HELP: &str = "\
 Examples:
   sandgate policy explain -- git push --force                  a program and its arguments
   sandgate policy explain -- 'cd src && grep -rn foo . | wc'   a script, for bash
-  sandgate policy explain --approval untrusted -- make         in a session that asks more
+  sandgate policy explain --ask-for-approval untrusted -- make in a session that asks more
   sandgate policy explain --escalated -- make install          if the call asks to leave the sandbox
   sandgate policy explain --json -- make                       for programs
 
@@ -38,12 +41,20 @@ pub(super) struct CliExplain {
     command: Vec<OsString>,
 
     /// When a person is asked [default: on-request]
-    #[arg(long, value_enum, value_name = "POLICY")]
-    approval: Option<Approval>,
+    #[arg(long, value_enum, value_name = "POLICY", alias = "approval")]
+    ask_for_approval: Option<Asking>,
 
     /// What commands may touch [default: workspace-write]
     #[arg(long, value_enum, value_name = "MODE")]
     sandbox: Option<Mode>,
+
+    /// Decide as if commands could write to this directory too; with workspace-write
+    #[arg(long, value_name = "DIR")]
+    writable: Vec<PathBuf>,
+
+    /// Decide as if commands could reach the network; with workspace-write
+    #[arg(long)]
+    network: bool,
 
     /// Decide as if the call asked to leave the sandbox
     #[arg(long)]
@@ -64,18 +75,6 @@ pub(super) struct CliExplain {
     /// Print it as JSON
     #[arg(long)]
     json: bool,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Approval {
-    /// Before everything that is not known to be safe
-    Untrusted,
-    /// When the sandbox has blocked something
-    OnFailure,
-    /// When the call asks to leave the sandbox
-    OnRequest,
-    /// Never
-    Never,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -105,18 +104,26 @@ pub(crate) struct ExplainArguments {
 }
 
 pub(super) fn understand(cli: CliExplain) -> Result<ExplainArguments, clap::Error> {
-    let network_access = NetworkAccess::Restricted;
+    let mode = cli.sandbox.unwrap_or(Mode::WorkspaceWrite);
+    if mode != Mode::WorkspaceWrite && (cli.network || !cli.writable.is_empty()) {
+        let message = crate::session::ONLY_WORKSPACE_WRITE.to_owned();
+        return Err(usage_error("policy explain", ErrorKind::ArgumentConflict, message));
+    }
+    let network_access = match cli.network {
+        true => NetworkAccess::Enabled,
+        false => NetworkAccess::Restricted,
+    };
     Ok(ExplainArguments {
         argv: command("policy explain", cli.command)?,
-        approval: match cli.approval.unwrap_or(Approval::OnRequest) {
-            Approval::Untrusted => AskForApproval::UnlessTrusted,
-            Approval::OnFailure => AskForApproval::OnFailure,
-            Approval::OnRequest => AskForApproval::OnRequest,
-            Approval::Never => AskForApproval::Never,
-        },
-        sandbox: match cli.sandbox.unwrap_or(Mode::WorkspaceWrite) {
+        approval: cli.ask_for_approval.unwrap_or(Asking::OnRequest).into(),
+        sandbox: match mode {
             Mode::ReadOnly => SandboxPolicy::ReadOnly,
-            Mode::WorkspaceWrite => SandboxPolicy::workspace_write(),
+            Mode::WorkspaceWrite => SandboxPolicy::WorkspaceWrite {
+                writable_roots: cli.writable.iter().flat_map(std::path::absolute).collect(),
+                network_access,
+                exclude_tmpdir_env_var: false,
+                exclude_slash_tmp: false,
+            },
             Mode::ExternalSandbox => SandboxPolicy::ExternalSandbox { network_access },
             Mode::DangerFullAccess => SandboxPolicy::DangerFullAccess,
         },
@@ -140,7 +147,7 @@ pub(super) fn explain(arguments: &ExplainArguments) -> u8 {
         },
     };
     let around = match surroundings(&arguments.directory) {
-        Ok(around) => around,
+        Ok(around) => beside(around, &arguments.sandbox),
         Err(error) => {
             let advice = notes::advice(error.kind());
             let _ = io::stderr().write_all(&notes::error(&error.to_string(), advice));
@@ -156,6 +163,14 @@ pub(super) fn explain(arguments: &ExplainArguments) -> u8 {
         true => say_json(&explanation),
         false => say(&tree(&explanation).render()),
     }
+}
+
+/// Adds what the session may write to beside its workspace.
+fn beside(mut around: Surroundings, policy: &SandboxPolicy) -> Surroundings {
+    if let SandboxPolicy::WorkspaceWrite { writable_roots, .. } = policy {
+        around.roots.extend(writable_roots.iter().cloned());
+    }
+    around
 }
 
 fn terms(arguments: &ExplainArguments) -> Terms<'_> {
@@ -269,6 +284,12 @@ fn session(terms: &ExplainedTerms) -> Tree {
     let missing =
         if confines && !terms.sandbox_available { ", and no sandbox available" } else { "" };
     session.push(format!("sandbox mode: {}{missing}", terms.sandbox_mode));
+    for root in &terms.writable {
+        session.push(format!("writable too: {}", line(root)));
+    }
+    if terms.network {
+        session.push("the network can be reached".to_owned());
+    }
     if terms.sandbox_permissions == SandboxPermissions::RequireEscalated {
         session.push("the call asks to leave the sandbox".to_owned());
     }

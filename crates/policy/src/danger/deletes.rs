@@ -9,9 +9,13 @@ use super::scene::{Scene, shown};
 use super::startup;
 use crate::command::{Shape, Word};
 use crate::wrapper::arguments::{Argument, arguments};
+use crate::wrapper::base_name;
 
 /// What may be deleted in `.git`: what an interrupted git leaves behind.
 const LEFT_BY_GIT: &[&str] = &["rebase-merge", "rebase-apply", "MERGE_HEAD", "gc.log", "gc.pid"];
+
+/// Actions of find that run a program.
+const RUNNING: &[&str] = &["-exec", "-execdir", "-ok", "-okdir"];
 
 pub(super) fn check(scene: &Scene<'_>) -> Option<String> {
     match scene.name {
@@ -124,16 +128,24 @@ fn emptied(scene: &Scene<'_>) -> Option<String> {
 }
 
 fn find(scene: &Scene<'_>) -> Option<String> {
-    if !scene.has_word("-delete") {
+    let words = &scene.command.words;
+    let (starts, all) = crate::wrapper::starts(words);
+    // What a plain `rm` is told one by one is as gone as what find deletes by itself.
+    let by_rm =
+        all && words.windows(2).any(|pair| is_any(&pair[0].text, RUNNING) && is_rm(&pair[1]));
+    if !scene.has_word("-delete") && !by_rm {
         return None;
     }
-    let (starts, all) = crate::wrapper::starts(&scene.command.words);
     let here = Word::literal(".");
     let starts = if starts.is_empty() { vec![&here] } else { starts };
     starts.into_iter().find_map(|start| {
         let inside = scene.place(start).in_roots(scene.around);
         if inside && !all { None } else { deleting(scene, start, Reach::Trees) }
     })
+}
+
+fn is_rm(word: &Word) -> bool {
+    is_any(base_name(&word.text), &["rm", "grm", "unlink", "shred", "srm", "wipe"])
 }
 
 /// `mv x /dev/null` and moving away what must stay.

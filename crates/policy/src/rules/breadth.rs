@@ -379,6 +379,17 @@ pub(super) fn names_a_file(prefix: &[&str]) -> bool {
     }
 }
 
+/// Whether a prefix says no more than which program runs, whatever else stands in it: what the program
+/// does is in the words that may follow. In the sandbox that is narrow enough for some, outside of it
+/// for none.
+pub(super) fn names_a_program_only(prefix: &[&str]) -> bool {
+    match need_of(prefix) {
+        Program => true,
+        Runs(before) => prefix.get(before..).is_none_or(names_a_program_only),
+        Never | Words(_) | Script => prefix.len() < 2,
+    }
+}
+
 fn least_within(words: &[&str], depth: usize) -> Option<usize> {
     let program = *words.first()?;
     match need_of(words) {

@@ -48,6 +48,12 @@ pub enum Problem {
         /// Where it stands, in a person's words.
         place: &'static str,
     },
+    /// A table that means nothing here.
+    #[error("there is no table called [[{name}]]")]
+    UnknownTable {
+        /// As it was written.
+        name: String,
+    },
     /// `rule` is something else than a list of tables.
     #[error("a rule begins with [[rule]] on a line of its own")]
     NotTables,
@@ -129,7 +135,7 @@ impl Problem {
     /// What to do about it.
     pub fn advice(&self) -> &'static str {
         match self {
-            Self::Syntax(_) => "correct the line; strings are written in quotes",
+            Self::Syntax(what) => syntax_advice(what),
             Self::TooLarge { .. } | Self::TooManyRules => {
                 "split it into several files, or use alternatives and stars to say more with fewer \
                  rules"
@@ -138,6 +144,7 @@ impl Problem {
             Self::UnknownKey { .. } => {
                 "a rule has prefix, decision, sandbox, justification, match and not_match"
             }
+            Self::UnknownTable { .. } => "every rule begins with [[rule]], whatever it is about",
             Self::NotTables => "write [[rule]] with two brackets, and its keys on the lines below",
             Self::Missing { key: "prefix" } => r#"add the words, like prefix = ["git", "pull"]"#,
             Self::Missing { .. } => r#"add decision = "allow", "prompt" or "forbid""#,
@@ -170,6 +177,23 @@ impl Problem {
             }
         }
     }
+}
+
+/// What to do about something that is not TOML, by what the parser says of it.
+fn syntax_advice(what: &str) -> &'static str {
+    const KNOWN: &[(&str, &str)] = &[
+        ("unclosed array table", "close it with two brackets, like [[rule]]"),
+        ("unclosed table", "close it with two brackets, like [[rule]]"),
+        ("unclosed array", "close the list with ], and each word with a quote"),
+        (
+            "missing comma between array elements",
+            "put a comma between the words, or close the list with ] at the end of its line",
+        ),
+        ("string", "write text in quotes, with one at its beginning and one at its end"),
+        ("duplicate key", "leave one of the two out"),
+    ];
+    let known = KNOWN.iter().find(|(says, _)| what.contains(says));
+    known.map_or("correct the line", |(_, advice)| advice)
 }
 
 /// How [`Problem::UnknownKey`] names the place outside all rules.

@@ -40,8 +40,13 @@ impl Source<'_> {
     }
 
     fn rules(&self, root: &Table) -> Result<Vec<Rule>, RulesError> {
-        if let Some((key, _)) = root.iter().find(|(key, _)| *key != "rule") {
-            let problem = Problem::UnknownKey { key: key.to_owned(), place: TOP_LEVEL };
+        if let Some((key, item)) = root.iter().find(|(key, _)| *key != "rule") {
+            let problem = match item {
+                Item::Table(_) | Item::ArrayOfTables(_) => {
+                    Problem::UnknownTable { name: key.to_owned() }
+                }
+                _ => Problem::UnknownKey { key: key.to_owned(), place: TOP_LEVEL },
+            };
             return Err(self.error(key_span(root, key), problem));
         }
         let tables = match root.get("rule") {

@@ -46,10 +46,11 @@ impl ProposedRule {
     }
 
     /// The same rule for commands that leave the sandbox: for an approval that says so. None if it
-    /// names a script, because whoever can write that file would decide what runs out there.
+    /// names a script, because whoever can write that file would decide what runs out there, and none
+    /// if it names a program and nothing that the program does: `touch` is every file there is.
     pub fn leaving_the_sandbox(mut self) -> Option<Self> {
         let words: Vec<&str> = self.prefix.iter().map(String::as_str).collect();
-        if breadth::names_a_file(&words) {
+        if breadth::names_a_file(&words) || breadth::names_a_program_only(&words) {
             return None;
         }
         self.sandbox = RuleSandbox::Bypass;

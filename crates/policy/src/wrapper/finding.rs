@@ -8,30 +8,23 @@ use crate::command::{Shape, SimpleCommand, Word};
 /// Words that nobody knows yet.
 pub(crate) const UNKNOWN: &str = "…";
 
-/// Tests of find that let only some of what it finds through.
+/// Tests of find by which only some of what it finds is meant, because they say what that is. How old,
+/// how large or whose something is says nothing of what it is.
 const NARROWING: &[&str] = &[
     "-name",
     "-iname",
     "-path",
     "-ipath",
     "-wholename",
+    "-iwholename",
     "-regex",
     "-iregex",
-    "-size",
-    "-mtime",
-    "-mmin",
-    "-ctime",
-    "-cmin",
-    "-atime",
-    "-amin",
     "-newer",
     "-empty",
-    "-perm",
-    "-user",
-    "-group",
     "-lname",
-    "-links",
+    "-ilname",
     "-inum",
+    "-samefile",
 ];
 
 /// The commands of `-exec`, `-execdir`, `-ok` and `-okdir`.
@@ -62,11 +55,16 @@ pub(crate) fn starts(words: &[Word]) -> (Vec<&Word>, bool) {
         .skip_while(options)
         .take_while(|word| !begins_expression(word))
         .collect();
-    // `-name '*'` lets everything through.
+    // `-name '*'` lets everything through, and `! -name x` nearly everything.
     let everything = |at: usize| words.get(at + 1).is_some_and(|value| value.text == "*");
-    let narrows =
-        |(at, word): (usize, &Word)| NARROWING.contains(&word.text.as_str()) && !everything(at);
-    let all = !words.iter().enumerate().any(narrows);
+    let negated = |at: usize| matches!(words[at - 1].text.as_str(), "!" | "-not");
+    let narrows = |at: &usize| {
+        NARROWING.contains(&words[*at].text.as_str()) && !everything(*at) && !negated(*at)
+    };
+    let separates = |at: &usize| matches!(words[*at].text.as_str(), "-o" | "-or" | ",");
+    // Each of several alternatives lets through what it lets through.
+    let places: Vec<usize> = (1..words.len()).collect();
+    let all = !places.split(separates).all(|alternative| alternative.iter().any(narrows));
     (starts, all)
 }
 

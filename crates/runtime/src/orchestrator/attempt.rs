@@ -4,7 +4,7 @@ use super::{FirstAttempt, ToolCtx, ToolRuntime};
 use sandgate_policy::{BypassSandbox, SandboxAvailability};
 use sandgate_policy::{Extras, Grant, Permission};
 use sandgate_protocol::{
-    CodexErr, ExecParams, SandboxPermissions, SandboxPolicy, SandboxablePreference,
+    CodexErr, ExecParams, GrantedToRun, SandboxPermissions, SandboxPolicy, SandboxablePreference,
 };
 use sandgate_sandbox::{SandboxRefusal, Selected};
 use std::path::PathBuf;
@@ -30,13 +30,22 @@ pub struct Attempted<O> {
     pub granted: Extras,
     /// Whether it ran without the sandbox that the policy asks for.
     pub without_sandbox: bool,
+    /// Why there was no other attempt although the sandbox blocked something, where somebody was to
+    /// be asked.
+    pub not_again: Option<CodexErr>,
 }
 
 impl<O> Attempted<O> {
     /// The same with another output.
     pub fn map<P>(self, change: impl FnOnce(O) -> P) -> Attempted<P> {
-        let Self { output, attempt, granted, without_sandbox } = self;
-        Attempted { output: change(output), attempt, granted, without_sandbox }
+        let Self { output, attempt, granted, without_sandbox, not_again } = self;
+        Attempted { output: change(output), attempt, granted, without_sandbox, not_again }
+    }
+
+    /// What a person opened to it, as a program that reads results is told.
+    pub fn granted(&self) -> GrantedToRun {
+        let Extras { writable, sockets, network } = self.granted.clone();
+        GrantedToRun { writable, sockets, network, without_sandbox: self.without_sandbox }
     }
 }
 
@@ -113,6 +122,7 @@ impl SandboxAttempt {
             attempt: self.number,
             granted: self.permission.extras().clone(),
             without_sandbox: self.permission.bypass_sandbox() == BypassSandbox::Yes,
+            not_again: None,
         }
     }
 }

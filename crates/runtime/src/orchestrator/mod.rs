@@ -8,8 +8,10 @@ mod traits;
 
 pub use attempt::{Attempted, SandboxAttempt};
 pub use risk::{RiskAssessor, RiskQuestion};
+pub(crate) use traits::Recorded;
 pub use traits::{ApprovalCtx, FirstAttempt, RanCommand, Sandboxable, ToolCtx, ToolRuntime};
 
+use retry::Again;
 use sandgate_policy::Approvable;
 use sandgate_protocol::CodexErr;
 
@@ -39,8 +41,8 @@ impl ToolOrchestrator {
         let output = tool.run(request, &first, ctx).await?;
         let Some(denial) = tool.denial(&output) else { return Ok(first.ended(output)) };
         match retry::ask(tool, request, &first, &output, &denial, ctx).await? {
-            None => Ok(first.ended(output)),
-            Some(second) => {
+            Again::No(not_again) => Ok(Attempted { not_again, ..first.ended(output) }),
+            Again::Yes(second) => {
                 let output = tool.run(request, &second, ctx).await?;
                 Ok(second.ended(output))
             }

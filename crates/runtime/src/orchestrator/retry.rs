@@ -7,7 +7,16 @@ use sandgate_policy::Extras;
 use sandgate_protocol::{CodexErr, Denials, GrantOffer, GrantScope, ReviewDecision};
 use std::path::Path;
 
-/// Asks whether there is to be a second attempt. None if there is not; the first one's result stands.
+/// Whether there is to be another attempt.
+pub(super) enum Again {
+    /// There is.
+    Yes(Box<SandboxAttempt>),
+    /// There is not, and the result of the first one stands; with the reason, if somebody was to be
+    /// asked.
+    No(Option<CodexErr>),
+}
+
+/// Asks whether there is to be a second attempt.
 pub(super) async fn ask<T, R>(
     tool: &T,
     request: &R,
@@ -15,14 +24,19 @@ pub(super) async fn ask<T, R>(
     output: &T::Output,
     denials: &Denials,
     ctx: &ToolCtx<'_>,
-) -> Result<Option<SandboxAttempt>, CodexErr>
+) -> Result<Again, CodexErr>
 where
     T: ToolRuntime<R>,
     R: Approvable + Sync,
 {
     let policy = ctx.services.config.approval_policy;
+    // Whoever stopped it does not want it once more.
+    let stop = ctx.turn.stop();
+    if stop.interrupt.is_cancelled() || stop.cancel.is_cancelled() {
+        return Ok(Again::No(None));
+    }
     if !tool.escalate_on_failure() || !request.wants_no_sandbox_approval(policy) {
-        return Ok(None);
+        return Ok(Again::No(None));
     }
     let extras = tool.narrowest(request, denials, ctx);
     let offer = extras.as_ref().map(|extras| offer(extras, &ctx.services.config.workspace));
@@ -41,14 +55,21 @@ where
         Ok(decision) => decision,
         Err(CodexErr::UserAborted) => return Err(CodexErr::UserAborted),
         // The failure that is there already is what the model gets.
-        Err(_) => return Ok(None),
+        Err(not_again) => return Ok(Again::No(Some(not_again))),
     };
     let extras = extras.unwrap_or_default();
     if decision == (ReviewDecision::ApprovedWithGrant { scope: GrantScope::Session }) {
         ctx.services.open_for_session(&extras);
     }
     let permission = first.permission().after_denial(&decision, &extras);
-    Ok(permission.map(|permission| first.again(permission)))
+    let Some(permission) = permission else { return Ok(Again::No(None)) };
+    let rights = match decision {
+        ReviewDecision::ApprovedWithGrant { .. } => "only_what_was_blocked",
+        _ => "without_sandbox",
+    };
+    ctx.services.telemetry.retried(ctx.tool_name, rights);
+    tracing::info!(call_id = ?ctx.call_id.as_str(), rights, "the command runs again");
+    Ok(Again::Yes(Box::new(first.again(permission))))
 }
 
 /// What is offered, as a person would say it.

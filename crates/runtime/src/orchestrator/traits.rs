@@ -11,6 +11,8 @@ use sandgate_protocol::{
     SandboxPermissions, SandboxablePreference,
 };
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use tracing::Instrument as _;
 
 /// A tool's own word on the sandbox its requests run in.
 pub trait Sandboxable<R> {
@@ -106,6 +108,20 @@ pub struct ToolCtx<'a> {
     pub call_id: &'a CallId,
     /// The tool.
     pub tool_name: &'a str,
+    /// Whether the log has heard of the call.
+    pub(crate) recorded: &'a Recorded,
+}
+
+/// Whether the audit log has heard of a call. Every call is recorded, also one that was refused before
+/// anybody understood it.
+#[derive(Debug, Default)]
+pub(crate) struct Recorded(AtomicBool);
+
+impl Recorded {
+    /// Whether it has.
+    pub(crate) fn is_so(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
 }
 
 impl ToolCtx<'_> {
@@ -151,13 +167,22 @@ impl ToolCtx<'_> {
     /// # Errors
     /// When it cannot be recorded, and nothing is to happen then.
     pub fn record(&self, record: &Record) -> Result<(), CodexErr> {
+        if matches!(record, Record::CallAsked(_)) {
+            self.recorded.0.store(true, Ordering::Relaxed);
+        }
         self.services.record(record).map_err(|error| CodexErr::Fatal(error.to_string()))
     }
 
     /// Asks a person, and waits for the answer.
     pub async fn ask(&self, question: Question) -> Answer {
         let Self { services, turn, .. } = self;
-        services.broker.ask(question, &services.events, turn.cancellation()).await
+        let span = tracing::info_span!("approval", call_id = ?self.call_id.as_str());
+        let asking = services.broker.ask(question, &services.events, turn.cancellation());
+        let answer = asking.instrument(span.clone()).await;
+        services.telemetry.asked(self.tool_name, &answer);
+        let (decision, by) = (answer.decision.name(), &answer.by);
+        tracing::info!(parent: &span, decision, ?by, "answered");
+        answer
     }
 }
 

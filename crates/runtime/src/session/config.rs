@@ -4,6 +4,7 @@ use crate::audit::AuditOptions;
 use crate::environment::ShellEnvironmentPolicy;
 use crate::observe::OutputTap;
 use crate::orchestrator::RiskAssessor;
+use crate::request::KeepOutput;
 use crate::tools::ToolHandler;
 use crate::turn_diff::TurnDiffs;
 use sandgate_policy::rules::Rules;
@@ -46,6 +47,8 @@ pub struct SessionConfig {
     pub model_format: ModelFormat,
     /// Who looks at commands that were blocked.
     pub risk: Option<Arc<dyn RiskAssessor>>,
+    /// What becomes of output that is more than memory may hold.
+    pub keep: KeepOutput,
     /// Who takes every byte that commands write.
     pub tap: Option<Arc<dyn OutputTap>>,
     /// Whether what turns change is followed.
@@ -71,6 +74,7 @@ impl SessionConfig {
             approval_timeout: None,
             model_format: ModelFormat::default(),
             risk: None,
+            keep: KeepOutput::Everything,
             tap: None,
             turn_diffs: TurnDiffs::default(),
             tools: Vec::new(),

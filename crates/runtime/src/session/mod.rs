@@ -13,13 +13,19 @@ pub(crate) use services::Services;
 pub use turn::Turn;
 
 use crate::approval::Approver;
+use crate::audit::PatchedFile;
 use crate::error::RuntimeError;
 use crate::events::{Delivery, Events};
-use crate::orchestrator::{Attempted, ToolCtx};
+use crate::orchestrator::{Attempted, Recorded, ToolCtx};
+use crate::outcome::CommandOutcome;
 use crate::runtime::Runtime;
-use crate::tools::{AskedCommand, ToolResult, ToolSpec, route, run_command};
-use sandgate_protocol::{CallId, CodexErr, Enforcement, Event, ExecToolCallOutput, ToolCall};
+use crate::tools::{AskedCommand, CheckedPatch, CommandOutput, ToolResult, ToolSpec};
+use crate::tools::{apply_patch, check_patch, route, run_command};
+use sandgate_protocol::{CallId, CodexErr, Enforcement, Event, Notice};
+use sandgate_protocol::{SandboxPolicy, ToolCall};
 use std::sync::Arc;
+use std::time::Instant;
+use tracing::Instrument as _;
 
 /// A session.
 pub struct Session {
@@ -68,6 +74,11 @@ impl Session {
         status
     }
 
+    /// What its commands may touch.
+    pub fn sandbox_policy(&self) -> &SandboxPolicy {
+        &self.services.config.sandbox_policy
+    }
+
     /// Begins a turn.
     pub fn begin_turn(&self) -> Turn {
         Turn::new(&self.services)
@@ -103,10 +114,61 @@ impl Requester {
         call_id: &CallId,
         asked: AskedCommand,
         turn: &Turn,
-    ) -> Result<Attempted<ExecToolCallOutput>, CodexErr> {
-        let ctx = ToolCtx { services: &self.services, turn, call_id, tool_name: "shell" };
-        let attempted = run_command(asked, &ctx).await?;
-        Ok(attempted.map(|output| output.executed.output))
+    ) -> Result<Attempted<CommandOutcome>, CodexErr> {
+        let (services, tool_name) = (&*self.services, "shell");
+        let recorded = &Recorded::default();
+        let ctx = ToolCtx { services, turn, call_id, tool_name, recorded };
+        let began = Instant::now();
+        let (session, id) = (&services.span, call_id.as_str());
+        let span = tracing::info_span!(parent: session, "call", call_id = ?id, tool = tool_name);
+        let attempted = run_command(asked, &ctx).instrument(span).await;
+        let success = attempted.as_ref().is_ok_and(|one| one.output.executed.output.exit_code == 0);
+        services.telemetry.called(tool_name, success, began.elapsed());
+        match attempted {
+            Ok(attempted) => Ok(attempted.map(CommandOutput::into_outcome)),
+            Err(error) => {
+                self.tell_error(call_id, &error).await;
+                Err(error)
+            }
+        }
+    }
+
+    /// Takes a patch the whole way, for a front end that has it as a text and not as a call. Its paths
+    /// start at the turn's directory.
+    ///
+    /// # Errors
+    /// When it was not applied; then nothing was changed.
+    pub async fn apply_patch(
+        &self,
+        call_id: &CallId,
+        text: &str,
+        turn: &Turn,
+    ) -> Result<Vec<PatchedFile>, CodexErr> {
+        let (services, tool_name) = (&*self.services, "apply_patch");
+        let recorded = &Recorded::default();
+        let ctx = ToolCtx { services, turn, call_id, tool_name, recorded };
+        let applied = apply_patch(text, &ctx).await;
+        if let Err(error) = &applied {
+            self.tell_error(call_id, error).await;
+        }
+        applied
+    }
+
+    /// Says what a patch would do here, and changes nothing.
+    ///
+    /// # Errors
+    /// When it is no patch, or does not fit the files.
+    pub fn check_patch(&self, text: &str, turn: &Turn) -> Result<CheckedPatch, CodexErr> {
+        check_patch(text, &turn.cwd, &self.services)
+    }
+
+    /// Tells everybody why something was not done. What could not be looked up or started is a matter
+    /// between the caller and the machine: nothing was decided about it.
+    async fn tell_error(&self, call_id: &CallId, error: &CodexErr) {
+        if !matches!(error, CodexErr::NotStarted { .. }) {
+            let (call_id, message) = (Some(call_id.clone()), error.to_string());
+            self.services.events.tell(&Event::Error(Notice { call_id, message })).await;
+        }
     }
 
     /// Makes the calls of one response of a model, and gives their results back in the same order.
@@ -118,6 +180,8 @@ impl Requester {
 
     /// The same, with each result told as soon as it and all before it are there.
     pub async fn call_each(&self, calls: Vec<ToolCall>, turn: &Turn, tell: impl FnMut(ToolResult)) {
-        route(&self.services, &calls, turn, tell).await;
+        let session = &self.services.span;
+        let span = tracing::info_span!(parent: session, "turn", calls = calls.len());
+        route(&self.services, &calls, turn, tell).instrument(span).await;
     }
 }

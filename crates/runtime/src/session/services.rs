@@ -10,6 +10,7 @@ use crate::private::own_directory;
 use crate::resolve::directory;
 use crate::rules::append_rule;
 use crate::runtime::Runtime;
+use crate::telemetry::Telemetry;
 use crate::tools::ToolRegistry;
 use crate::turn_diff::KeptContents;
 use crate::unified_exec::UnifiedExecProcessManager;
@@ -17,8 +18,9 @@ use sandgate_patch::Roots as PatchRoots;
 use sandgate_policy::ApprovalStore;
 use sandgate_policy::Extras;
 use sandgate_policy::rules::{Origin, ProposedRule, Rules};
-use sandgate_protocol::{CallId, Event, Notice, OutputStream, SandboxPolicy, WritableRoot};
-use std::io;
+use sandgate_protocol::{CallId, Event, Notice, SandboxPolicy, WritableRoot};
+use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 
@@ -36,6 +38,11 @@ pub(crate) struct Services {
     pub(crate) repositories: Repositories,
     /// What is remembered of files from turn to turn.
     pub(crate) kept: KeptContents,
+    pub(crate) telemetry: Telemetry,
+    /// What its turns belong to for whoever follows them.
+    pub(crate) span: tracing::Span,
+    /// What commands are given of the person's environment, which does not change in a session.
+    pub(crate) environment: BTreeMap<OsString, OsString>,
     /// What the session is called by in the record.
     id: String,
     audit: Option<AuditLog>,
@@ -57,10 +64,13 @@ impl Services {
             (Some(home), Some(options)) => Some(AuditLog::open(home, options)?),
             _ => None,
         };
+        let id = uuid::Uuid::now_v7().to_string();
+        let span = tracing::info_span!("session", id, front_end = config.front_end);
         let services = Arc::new_cyclic(|me| Self {
             me: Weak::clone(me),
             live: UnifiedExecProcessManager::default(),
-            id: uuid::Uuid::now_v7().to_string(),
+            id,
+            span,
             audit,
             runtime,
             broker: Broker::new(config.approval_timeout),
@@ -68,6 +78,8 @@ impl Services {
             registry: ToolRegistry::with(&config.tools),
             repositories: Repositories::default(),
             kept: KeptContents::default(),
+            telemetry: Telemetry::new(),
+            environment: config.environment.apply(&config.own_env),
             rules: RwLock::new(Arc::new(std::mem::take(&mut config.rules))),
             approvals: Mutex::default(),
             opened: Mutex::default(),
@@ -77,6 +89,7 @@ impl Services {
         services.record(&Record::SessionStarted(services.beginning()))?;
         let settled = services.recover_patches();
         *services.unheard.lock().unwrap_or_else(PoisonError::into_inner) = settled;
+        tracing::info!(parent: &services.span, "a session begins");
         Ok(services)
     }
 
@@ -198,19 +211,6 @@ impl Services {
     /// Itself, as long as it is there.
     pub(crate) fn me(&self) -> Weak<Self> {
         Weak::clone(&self.me)
-    }
-
-    /// Gives what a command wrote to whoever takes all of it.
-    pub(crate) async fn tap(
-        &self,
-        call_id: &CallId,
-        stream: OutputStream,
-        bytes: &[u8],
-    ) -> io::Result<()> {
-        match &self.config.tap {
-            Some(tap) => tap.output(call_id, stream, bytes).await,
-            None => Ok(()),
-        }
     }
 
     /// Tells everybody of something that stops nothing.

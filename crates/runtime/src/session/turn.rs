@@ -29,6 +29,11 @@ impl Turn {
         self.changes.diff().await
     }
 
+    /// The same turn on these levers, for a front end that has them already.
+    pub fn stopped_by(self, stop: &Stop) -> Self {
+        Self { stop: stop.clone(), ..self }
+    }
+
     /// Ends everything that the turn does.
     pub fn cancel(&self) {
         self.stop.cancel.cancel();

@@ -8,13 +8,16 @@ use crate::orchestrator::{
     ApprovalCtx, SandboxAttempt, Sandboxable, ToolCtx, ToolOrchestrator, ToolRuntime,
 };
 use crate::resolve::directory;
+use crate::session::Services;
 use sandgate_patch::{Disk, FileChange, Outside, Patch, PatchText, Plan, apply};
 use sandgate_policy::{
-    Approvable, ApprovalKey, ApprovalRequirement, Grantor, PatchReach, Terms, patch_requirement,
+    Approvable, ApprovalKey, ApprovalRequirement, Grantor, PatchReach, SandboxAvailability, Terms,
+    patch_requirement,
 };
 use sandgate_protocol::{
     ApplyPatchApprovalRequest, ApplyPatchToolCallParams, CodexErr, Denials, Event, PatchApplyBegin,
-    PatchApplyEnd, PatchChange, PatchChangeKind, SandboxablePreference, ToolOutput, ToolPayload,
+    PatchApplyEnd, PatchChange, PatchChangeKind, SandboxPermissions, SandboxablePreference,
+    ToolOutput, ToolPayload,
 };
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
@@ -90,28 +93,101 @@ pub(super) async fn apply_text(
     cwd: &Path,
     ctx: &ToolCtx<'_>,
 ) -> Result<ToolOutput, CodexErr> {
-    let failed = |error: String| CodexErr::ToolExecutionFailed(error);
-    let base = match &patch.directory {
-        Some(directory) => cwd.join(directory),
-        None => cwd.to_owned(),
-    };
-    let base = directory(&base).map_err(|error| failed(error.to_string()))?;
-    let wrong = |error: String| CodexErr::InvalidArguments {
-        tool: "apply_patch".to_owned(),
-        reason: error,
-    };
-    let parsed: Patch = patch.text.parse().map_err(|error| wrong(format!("{error}")))?;
-    let plan = Plan::of(&parsed, &base, &Disk::default()).map_err(|e| failed(e.to_string()))?;
-    if plan.changes.is_empty() {
+    let request = PatchRequest::new(patch, cwd, ctx.services)?;
+    if request.plan.changes.is_empty() {
         return Ok(ToolOutput::text("Nothing to do: the files are like that already.\n", true));
     }
-    let outside = plan.check(&ctx.services.patch_roots(Vec::new()));
-    let request = PatchRequest { plan, outside };
     let applied = ToolOrchestrator.run(&PatchTool, &request, ctx).await?;
     Ok(ToolOutput::text(format!("Done.\n{}", applied.output), true))
 }
 
+/// The same for a front end: what became of each file. Nothing became of those that were like that
+/// already.
+pub(crate) async fn apply_patch(
+    text: &str,
+    ctx: &ToolCtx<'_>,
+) -> Result<Vec<PatchedFile>, CodexErr> {
+    let patch = PatchText { text: text.to_owned(), directory: None };
+    let request = PatchRequest::new(&patch, &ctx.turn.cwd, ctx.services)?;
+    if !request.plan.changes.is_empty() {
+        ToolOrchestrator.run(&PatchTool, &request, ctx).await?;
+    }
+    Ok(request.files())
+}
+
+/// What a patch would do, and what would have to happen first.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CheckedPatch {
+    /// What would become of each file; empty if they are all like that already.
+    pub files: Vec<PatchedFile>,
+    /// What would have to happen first.
+    pub approval: PatchApproval,
+}
+
+/// What must happen before a patch is applied.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PatchApproval {
+    /// Nothing.
+    NotNeeded,
+    /// A person is asked.
+    Needed {
+        /// Why.
+        reason: String,
+    },
+    /// It is not applied at all.
+    Forbidden {
+        /// Why not.
+        reason: String,
+    },
+}
+
+/// Says what a patch would do, and does nothing.
+pub(crate) fn check_patch(
+    text: &str,
+    cwd: &Path,
+    services: &Services,
+) -> Result<CheckedPatch, CodexErr> {
+    let patch = PatchText { text: text.to_owned(), directory: None };
+    let request = PatchRequest::new(&patch, cwd, services)?;
+    let requirement = request.approval_requirement(&Terms {
+        approval: services.config.approval_policy,
+        sandbox: &services.config.sandbox_policy,
+        permissions: SandboxPermissions::UseDefault,
+        // Nothing of ours confines what this process does itself.
+        availability: SandboxAvailability::Unavailable,
+    });
+    let approval = match requirement {
+        _ if request.plan.changes.is_empty() => PatchApproval::NotNeeded,
+        ApprovalRequirement::Skip { .. } => PatchApproval::NotNeeded,
+        ApprovalRequirement::NeedsApproval { reason, .. } => PatchApproval::Needed { reason },
+        ApprovalRequirement::Forbidden { reason } => PatchApproval::Forbidden { reason },
+    };
+    Ok(CheckedPatch { files: request.files(), approval })
+}
+
 impl PatchRequest {
+    /// Reads a patch and plans it for the files as they are.
+    fn new(patch: &PatchText, cwd: &Path, services: &Services) -> Result<Self, CodexErr> {
+        let failed = |error: String| CodexErr::ToolExecutionFailed(error);
+        let base = match &patch.directory {
+            Some(directory) => cwd.join(directory),
+            None => cwd.to_owned(),
+        };
+        let base = directory(&base).map_err(|error| failed(error.to_string()))?;
+        let wrong = |error: String| CodexErr::InvalidArguments {
+            tool: "apply_patch".to_owned(),
+            reason: error,
+        };
+        let parsed: Patch = patch.text.parse().map_err(|error| wrong(format!("{error}")))?;
+        let plan = Plan::of(&parsed, &base, &Disk::default()).map_err(|e| failed(e.to_string()))?;
+        let outside = plan.check(&services.patch_roots(Vec::new()));
+        Ok(Self { plan, outside })
+    }
+
+    fn files(&self) -> Vec<PatchedFile> {
+        self.plan.changes.iter().map(patched).collect()
+    }
+
     fn outside_in_words(&self) -> String {
         const MOST: usize = 5;
         let mut listed: Vec<String> =
@@ -270,7 +346,7 @@ impl ToolRuntime<PatchRequest> for PatchTool {
         };
         ctx.record(&Record::PatchApplied(PatchApplied {
             call_id: call_id(),
-            files: request.plan.changes.iter().map(patched).collect(),
+            files: request.files(),
             error: result.as_ref().err().cloned(),
         }))?;
         let end = PatchApplyEnd { call_id: call_id(), success, message };

@@ -6,26 +6,28 @@ mod worked_example;
 use crate::approval::{Answer, Question, command_text};
 use crate::audit::{Began, CallAsked, DecidedBy, Ended, Granted, Judged, Record, RiskClass};
 use crate::environment::keep_to_reading;
-use crate::observe::Observer;
 use crate::orchestrator::{
     ApprovalCtx, Attempted, FirstAttempt, RiskQuestion, SandboxAttempt, Sandboxable, ToolCtx,
     ToolOrchestrator, ToolRuntime,
 };
+use crate::outcome::CommandOutcome;
 use crate::report::Report;
-use crate::request::{CommandInput, CommandLine, KeepOutput};
+use crate::request::{CommandInput, CommandLine};
 use crate::resolve::resolve;
+use crate::telemetry::telemetry_preview;
 use sandgate_policy::rules::{ProposedRule, Rule, propose};
 use sandgate_policy::{Approvable, ApprovalKey};
 use sandgate_policy::{ApprovalRequirement, BypassSandbox, Terms, requirement};
 use sandgate_policy::{Class, Extras, Judgement, Surroundings, judge};
 use sandgate_process::{ExecuteOptions, Executed, execute};
 use sandgate_protocol::{
-    CodexErr, Denials, Event, ExecApprovalRequest, ExecExpiration, ExecParams, ExecToolCallOutput,
-    OutputStream, RiskAssessment, SandboxPermissions, SandboxPolicy, SandboxType, visible,
+    CodexErr, Denials, ExecApprovalRequest, ExecExpiration, ExecParams, ExecToolCallOutput,
+    RiskAssessment, SandboxPermissions, SandboxPolicy, SandboxType, visible,
 };
 use sandgate_sandbox::Narrowest;
 use std::io;
 use std::path::PathBuf;
+use tracing::Instrument as _;
 
 /// What is asked of a command tool, whoever asks.
 #[derive(Debug, Clone)]
@@ -46,6 +48,21 @@ pub struct AskedCommand {
     pub prefix_rule: Option<Vec<String>>,
 }
 
+impl AskedCommand {
+    /// A command in the turn's directory, with nothing special about it and all the time it needs.
+    pub fn new(command: CommandLine) -> Self {
+        Self {
+            command,
+            workdir: None,
+            expiration: ExecExpiration::Cancellation,
+            input: CommandInput::Nothing,
+            sandbox_permissions: SandboxPermissions::UseDefault,
+            justification: None,
+            prefix_rule: None,
+        }
+    }
+}
+
 /// Runs commands.
 pub(super) struct CommandTool;
 
@@ -64,6 +81,16 @@ pub(crate) struct CommandOutput {
     /// What the model is told of it.
     pub(crate) formatted: String,
     denial: Option<Denials>,
+    /// Why nobody took its output any more, if that was so.
+    unheard: Option<io::Error>,
+}
+
+impl CommandOutput {
+    /// What a front end is given of it.
+    pub(crate) fn into_outcome(self) -> CommandOutcome {
+        let Self { executed, unheard, .. } = self;
+        CommandOutcome { output: executed.output, spill: executed.spill, unheard }
+    }
 }
 
 /// Takes a command the whole way.
@@ -88,10 +115,9 @@ impl ShellRequest {
             Some(workdir) => ctx.turn.cwd.join(workdir),
             None => ctx.turn.cwd.clone(),
         };
-        let env = config.environment.apply(&config.own_env);
+        let env = services.environment.clone();
         let shell = &services.runtime.shell;
-        let mut params = resolve(asked.command, shell, &cwd, env, asked.expiration)
-            .map_err(|error| CodexErr::ToolExecutionFailed(error.to_string()))?;
+        let mut params = resolve(asked.command, shell, &cwd, env, asked.expiration)?;
         params.sandbox_permissions = asked.sandbox_permissions;
         params.justification = asked.justification;
         let around = Surroundings {
@@ -248,39 +274,46 @@ impl ToolRuntime<ShellRequest> for CommandTool {
             .sandbox
             .transform(grant)
             .map_err(|error| CodexErr::SandboxTransform { reason: error.to_string() })?;
-        let mut observer = SessionObserver { ctx: *ctx };
-        let format = services.config.model_format;
-        let mut report = Report::new(ctx.call_id.clone(), &mut observer, format);
-        let failed = |error: String| CodexErr::ToolExecutionFailed(error);
+        let mut report = Report::new(call_id(), services);
         let sandbox = env.sandbox();
         let enforcement = (sandbox != SandboxType::None).then(|| services.runtime.sandbox.status());
-        let began = Began { call_id: call_id(), attempt: number, sandbox, enforcement };
+        let said = enforcement.clone();
+        let began = Began { call_id: call_id(), attempt: number, sandbox, enforcement: said };
         ctx.record(&Record::Began(began))?;
-        report.begin(&env).await.map_err(|error| failed(error.to_string()))?;
+        report.begin(&env, enforcement).await?;
         let options = ExecuteOptions {
             stdin: request.input.into(),
-            spill: services.runtime.spill(KeepOutput::Everything),
+            spill: services.runtime.spill(services.config.keep),
             ..ExecuteOptions::default()
         };
         let stop = ctx.turn.stop();
-        match execute(&services.runtime.spawner, &env, options, stop, &mut report).await {
+        let span = tracing::info_span!("attempt", number, ?sandbox);
+        let running = execute(&services.runtime.spawner, &env, options, stop, &mut report);
+        match running.instrument(span.clone()).await {
             Ok(mut executed) => {
                 let manager = &services.runtime.sandbox;
                 let denied = manager.denied(env.sandbox(), executed.supervised, &executed.output);
                 let denial = denied.map(|_| executed.output.denials.clone());
+                services.telemetry.executed(sandbox, &executed.output);
+                if denial.is_some() {
+                    services.telemetry.denied(ctx.tool_name);
+                }
+                tell_of_end(&span, &executed.output, denial.is_some());
+                let format = services.config.model_format;
                 let formatted = format.format(&executed.output, &executed.raw.aggregated);
-                let (output, _) = report.end(executed.output, &executed.raw.aggregated).await;
+                let (output, unheard) = report.end(executed.output, &executed.raw.aggregated).await;
                 executed.output = output;
                 ctx.record(&Record::Ended(Ended::of(call_id(), number, &executed.output)))?;
-                Ok(CommandOutput { executed, formatted, denial })
+                Ok(CommandOutput { executed, formatted, denial, unheard })
             }
             Err(error) => {
-                let error = report.not_started(error.into()).await.to_string();
-                let output = ExecToolCallOutput::not_started(0, &error);
+                let error = report.not_started(error.into()).await;
+                let reason = error.to_string();
+                let output = ExecToolCallOutput::not_started(0, &reason);
                 let mut ended = Ended::of(call_id(), number, &output);
-                (ended.exit_code, ended.error) = (None, Some(error.clone()));
+                (ended.exit_code, ended.error) = (None, Some(reason));
                 ctx.record(&Record::Ended(ended))?;
-                Err(failed(error))
+                Err(error.into())
             }
         }
     }
@@ -323,23 +356,18 @@ impl ToolRuntime<ShellRequest> for CommandTool {
     }
 }
 
+/// Says how a command ended. What it printed may hold anything, so it is only for whoever asks for it.
+fn tell_of_end(span: &tracing::Span, output: &ExecToolCallOutput, denied: bool) {
+    let ExecToolCallOutput { exit_code, timed_out, cancelled, .. } = *output;
+    let milliseconds = output.duration.as_millis();
+    tracing::info!(parent: span, exit_code, timed_out, cancelled, denied, %milliseconds, "ended");
+    if tracing::enabled!(target: "sandgate_output", tracing::Level::TRACE) {
+        let preview = telemetry_preview(&output.aggregated_output.text);
+        tracing::trace!(target: "sandgate_output", parent: span, ?preview, "printed");
+    }
+}
+
 /// A rule with its place.
 fn named(rule: &Rule) -> String {
     format!("{rule} ({})", rule.origin)
-}
-
-/// Everybody who listens to the session watches its commands.
-struct SessionObserver<'a> {
-    ctx: ToolCtx<'a>,
-}
-
-impl Observer for SessionObserver<'_> {
-    async fn event(&mut self, event: &Event) -> io::Result<()> {
-        self.ctx.services.events.tell(event).await;
-        Ok(())
-    }
-
-    async fn output(&mut self, stream: OutputStream, bytes: &[u8]) -> io::Result<()> {
-        self.ctx.services.tap(self.ctx.call_id, stream, bytes).await
-    }
 }

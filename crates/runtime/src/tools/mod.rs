@@ -13,9 +13,11 @@ mod registry;
 mod router;
 mod shell;
 
+pub use apply_patch::{CheckedPatch, PatchApproval};
+pub(crate) use apply_patch::{apply_patch, check_patch};
 pub(crate) use arguments::{parse, schema};
 pub use command::AskedCommand;
-pub(crate) use command::run_command;
+pub(crate) use command::{CommandOutput, run_command};
 pub(crate) use files::is_listed;
 pub use registry::{ToolFuture, ToolHandler, ToolInvocation, ToolKind, ToolRegistry, ToolSpec};
 pub use router::ToolResult;

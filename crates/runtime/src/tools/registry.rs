@@ -1,6 +1,6 @@
 //! The tools by their names.
 
-use crate::orchestrator::ToolCtx;
+use crate::orchestrator::{Recorded, ToolCtx};
 use crate::session::{Services, Turn};
 use crate::tools::{apply_patch, files, live, parse, schema, shell, wrong_kind};
 use sandgate_protocol::{CallId, CodexErr, ToolOutput, ToolPayload};
@@ -96,6 +96,8 @@ pub struct ToolInvocation<'a> {
     pub tool_name: &'a str,
     /// What it is asked to do.
     pub payload: &'a ToolPayload,
+    /// Whether the log has heard of it.
+    pub(crate) recorded: &'a Recorded,
 }
 
 impl<'a> ToolInvocation<'a> {
@@ -112,8 +114,8 @@ impl<'a> ToolInvocation<'a> {
 
     /// The same for the orchestrator.
     pub fn ctx(&self) -> ToolCtx<'a> {
-        let Self { services, turn, call_id, tool_name, .. } = *self;
-        ToolCtx { services, turn, call_id, tool_name }
+        let Self { services, turn, call_id, tool_name, recorded, .. } = *self;
+        ToolCtx { services, turn, call_id, tool_name, recorded }
     }
 }
 

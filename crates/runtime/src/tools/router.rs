@@ -1,10 +1,16 @@
 //! From the calls of one response of a model to their results.
 
 use super::{ToolInvocation, ToolRegistry};
+use crate::audit::{CallAsked, Ended, Record};
+use crate::orchestrator::Recorded;
 use crate::session::{Services, Turn};
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesOrdered;
-use sandgate_protocol::{CallId, CodexErr, Event, Notice, ToolCall, ToolOutput};
+use sandgate_protocol::{
+    CallId, CodexErr, Denials, Event, Notice, SandboxPermissions, ToolCall, ToolOutput, ToolPayload,
+};
+use std::time::Instant;
+use tracing::Instrument as _;
 
 /// What came of one call.
 #[derive(Debug, Clone, PartialEq)]
@@ -60,9 +66,21 @@ fn all_parallel(registry: &ToolRegistry, calls: &[ToolCall]) -> bool {
 }
 
 async fn make(services: &Services, call: &ToolCall, turn: &Turn) -> ToolResult {
-    match try_make(services, call, turn).await {
+    let (began, recorded) = (Instant::now(), Recorded::default());
+    // What a model makes up is no name for a series of figures.
+    let known = services.registry.get(&call.name).is_ok();
+    let tool = if known { call.name.as_str() } else { "unknown" };
+    let span = tracing::info_span!("call", call_id = ?call.call_id.as_str(), tool);
+    let made = try_make(services, call, turn, &recorded).instrument(span.clone()).await;
+    let success = made.as_ref().is_ok_and(is_success);
+    services.telemetry.called(tool, success, began.elapsed());
+    match made {
         Ok(output) => ToolResult { call_id: call.call_id.clone(), output, error: None },
         Err(error) => {
+            tracing::info!(parent: &span, error = error.name(), "came to nothing");
+            if !recorded.is_so() {
+                record_refused(services, call, turn, &error);
+            }
             let (call_id, message) = (Some(call.call_id.clone()), error.for_person());
             services.events.tell(&Event::Error(Notice { call_id, message })).await;
             failed(call, error)
@@ -74,6 +92,7 @@ async fn try_make(
     services: &Services,
     call: &ToolCall,
     turn: &Turn,
+    recorded: &Recorded,
 ) -> Result<ToolOutput, CodexErr> {
     let tool = services.registry.get(&call.name)?;
     if !tool.matches_kind(&call.payload) {
@@ -85,8 +104,63 @@ async fn try_make(
         call_id: &call.call_id,
         tool_name: &call.name,
         payload: &call.payload,
+        recorded,
     };
     tool.handle(invocation).await
+}
+
+fn is_success(output: &ToolOutput) -> bool {
+    match output {
+        ToolOutput::Function { success, .. } => success.unwrap_or(true),
+        ToolOutput::Mcp { result } => result.is_ok(),
+    }
+}
+
+/// Records a call that was refused before anything could be said of it but its own words.
+fn record_refused(services: &Services, call: &ToolCall, turn: &Turn, error: &CodexErr) {
+    let call_id = || call.call_id.clone();
+    let asked = CallAsked {
+        call_id: call_id(),
+        front_end: services.config.front_end.clone(),
+        tool: cut(&call.name, LONGEST_NAME),
+        argv: words_of(call),
+        cwd: turn.cwd.to_string_lossy().into_owned(),
+        sandbox_permissions: SandboxPermissions::UseDefault,
+        justification: None,
+    };
+    let ended = Ended {
+        call_id: call_id(),
+        attempt: 1,
+        exit_code: None,
+        duration_ms: 0,
+        timed_out: false,
+        cancelled: false,
+        denials: Denials::default(),
+        error: Some(cut(&error.to_string(), LONGEST_WORDS)),
+    };
+    // Nothing ran, so nothing is undone if this cannot be written.
+    let _ = services.record(&Record::CallAsked(asked));
+    let _ = services.record(&Record::Ended(ended));
+}
+
+/// How much of what a model wrote is recorded when nobody understood it, in bytes.
+const LONGEST_WORDS: usize = 4096;
+const LONGEST_NAME: usize = 100;
+
+/// What was asked, in the model's own words. A patch is left out: it is what is to be in files.
+fn words_of(call: &ToolCall) -> Vec<String> {
+    match &call.payload {
+        ToolPayload::LocalShell { params } => params.command.clone(),
+        ToolPayload::Function { arguments } if call.name != "apply_patch" => {
+            vec![cut(arguments, LONGEST_WORDS)]
+        }
+        ToolPayload::Mcp { raw_arguments, .. } => vec![cut(raw_arguments, LONGEST_WORDS)],
+        ToolPayload::Function { .. } | ToolPayload::Custom { .. } => Vec::new(),
+    }
+}
+
+fn cut(text: &str, most: usize) -> String {
+    text[..text.floor_char_boundary(most)].to_owned()
 }
 
 fn failed(call: &ToolCall, error: CodexErr) -> ToolResult {

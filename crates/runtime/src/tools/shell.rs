@@ -8,7 +8,7 @@ use crate::request::{CommandInput, CommandLine};
 use sandgate_patch::{PatchText, from_script};
 use sandgate_process::Login;
 use sandgate_protocol::{
-    CodexErr, ExecExpiration, ShellCommandToolCallParams, ShellToolCallParams, ToolOutput,
+    CodexErr, ExecExpiration, Ran, ShellCommandToolCallParams, ShellToolCallParams, ToolOutput,
     ToolPayload,
 };
 use std::path::PathBuf;
@@ -132,8 +132,18 @@ async fn run(asked: AskedCommand, invocation: ToolInvocation<'_>) -> Result<Tool
         return apply_text(&patch, &cwd, &invocation.ctx()).await;
     }
     let attempted = run_command(asked, &invocation.ctx()).await?;
-    let success = attempted.output.executed.output.exit_code == 0;
-    Ok(ToolOutput::text(attempted.output.formatted, success))
+    let (output, granted) = (&attempted.output.executed.output, attempted.granted());
+    let (exit_code, timed_out) = (output.exit_code, output.timed_out);
+    let ran = Ran { exit_code, timed_out, attempt: attempted.attempt, granted };
+    let mut text = attempted.output.formatted;
+    if let Some(why) = attempted.not_again.as_ref().and_then(CodexErr::after_denial) {
+        if !text.ends_with('\n') {
+            text.push('\n');
+        }
+        text.push_str(&why);
+        text.push('\n');
+    }
+    Ok(ToolOutput::command(text, ran))
 }
 
 /// The patch that a command consists of, if it is nothing else.

@@ -1,10 +1,9 @@
 //! One live process, with what the session knows about it.
 
 use crate::audit::{Ended, Record};
-use crate::observe::Observer;
 use crate::report::Report;
 use crate::session::Services;
-use sandgate_process::{LiveEnd, UnifiedExecProcess};
+use sandgate_process::{LiveEnd, OutputSink, UnifiedExecProcess};
 use sandgate_protocol::{CallId, Event, OutputStream, ProcessWoke, ReturnReason};
 use std::io;
 use std::path::PathBuf;
@@ -123,34 +122,23 @@ impl LiveEntry {
 
 /// Tells everybody who listens to the session what a live process does, as long as there is a session.
 pub(crate) struct LiveObserver {
+    pub(crate) report: Report,
     pub(crate) services: Weak<Services>,
     pub(crate) call_id: CallId,
     pub(crate) process_id: String,
     pub(crate) attempt: u32,
 }
 
-impl Observer for LiveObserver {
-    async fn event(&mut self, event: &Event) -> io::Result<()> {
-        if let Some(services) = self.services.upgrade() {
-            services.events.tell(event).await;
-        }
-        Ok(())
-    }
-
-    async fn output(&mut self, stream: OutputStream, bytes: &[u8]) -> io::Result<()> {
-        match self.services.upgrade() {
-            Some(services) => services.tap(&self.call_id, stream, bytes).await,
-            None => Ok(()),
-        }
+impl OutputSink for LiveObserver {
+    async fn write(&mut self, stream: OutputStream, bytes: &[u8]) -> io::Result<()> {
+        self.report.write(stream, bytes).await
     }
 }
 
 impl LiveObserver {
     /// Tells of the end, and records it.
-    pub(crate) async fn ended(mut report: Report<Self>, end: LiveEnd) {
-        let LiveObserver { services, call_id, process_id, attempt } = report.observer();
-        let (services, call_id) = (services.clone(), call_id.clone());
-        let (process_id, attempt) = (process_id.clone(), *attempt);
+    pub(crate) async fn ended(self, end: LiveEnd) {
+        let Self { report, services, call_id, process_id, attempt } = self;
         let exit_code = end.output.exit_code;
         let record = Record::Ended(Ended::of(call_id.clone(), attempt, &end.output));
         report.end(end.output, &end.printed).await;

@@ -39,6 +39,8 @@ fn terms() -> ExplainedTerms {
         sandbox_mode: "workspace-write",
         sandbox_permissions: SandboxPermissions::UseDefault,
         sandbox_available: true,
+        network: false,
+        writable: Vec::new(),
     }
 }
 

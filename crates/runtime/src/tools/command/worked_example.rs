@@ -11,8 +11,8 @@ use crate::tools::{ToolFuture, ToolHandler, ToolInvocation, ToolSpec, parse};
 use sandgate_policy::{BypassSandbox, Permission, SandboxAvailability};
 use sandgate_process::{Login, Shell, ShellType, Stdin};
 use sandgate_protocol::{
-    AskForApproval, SandboxPolicy, SandboxablePreference, ShellCommandToolCallParams, ToolCall,
-    ToolOutput, ToolPayload,
+    AskForApproval, CallId, SandboxPolicy, SandboxablePreference, ShellCommandToolCallParams,
+    ToolCall, ToolOutput, ToolPayload,
 };
 use sandgate_sandbox::{ExecEnv, PartialEnforcement, Selected};
 use std::ffi::OsStr;
@@ -176,8 +176,7 @@ impl StepByStep {
     /// 7 and 8. It reads nothing, and what it writes is collected until it ends.
     async fn spawn_and_collect(&self, env: &ExecEnv, ctx: &ToolCtx<'_>) -> Executed {
         assert_eq!(Stdin::from(CommandInput::Nothing), Stdin::Null);
-        let mut observer = ();
-        let mut report = Report::new(ctx.call_id.clone(), &mut observer, Default::default());
+        let mut report = Report::new(ctx.call_id.clone(), ctx.services);
         let options = ExecuteOptions::default();
         let spawner = &ctx.services.runtime.spawner;
         let executed = execute(spawner, env, options, ctx.turn.stop(), &mut report).await.unwrap();

@@ -4,11 +4,12 @@ use super::{invalid, output, pattern, size, wanted, yield_time};
 use crate::approval::Answer;
 use crate::audit::{Began, DecidedBy, Granted, Record};
 use crate::environment::{for_sessions, keep_to_reading};
+use crate::error::RuntimeError;
 use crate::orchestrator::{
     ApprovalCtx, FirstAttempt, SandboxAttempt, Sandboxable, ToolCtx, ToolOrchestrator, ToolRuntime,
 };
 use crate::report::Report;
-use crate::request::{CommandInput, CommandLine, KeepOutput};
+use crate::request::{CommandInput, CommandLine};
 use crate::tools::command::{AskedCommand, CommandTool, ShellRequest};
 use crate::tools::registry::{ToolHandler, ToolInvocation, ToolSpec};
 use crate::tools::{parse, schema, wrong_kind};
@@ -259,23 +260,24 @@ impl ToolRuntime<LiveRequest> for LiveTool<'_> {
             .map_err(|error| CodexErr::SandboxTransform { reason: error.to_string() })?;
         let kind = env.sandbox();
         let enforcement = (kind != SandboxType::None).then(|| sandbox.status());
-        let began = Began { call_id: call_id(), attempt: number, sandbox: kind, enforcement };
+        let said = enforcement.clone();
+        let began = Began { call_id: call_id(), attempt: number, sandbox: kind, enforcement: said };
         ctx.record(&Record::Began(began))?;
+        let mut report = Report::new(call_id(), services);
+        report.begin(&env, enforcement).await?;
         let observer = LiveObserver {
+            report,
             services: services.me(),
             call_id: call_id(),
             process_id: self.id.id().to_owned(),
             attempt: number,
         };
-        let mut report = Report::new(call_id(), observer, services.config.model_format);
-        let failed = |error: String| CodexErr::ToolExecutionFailed(error);
-        report.begin(&env).await.map_err(|error| failed(error.to_string()))?;
-        let spill = services.runtime.spill(KeepOutput::Everything);
+        let spill = services.runtime.spill(services.config.keep);
         let options = LiveOptions { stdio: request.stdio, spill, marks, screen: request.screen };
         let spawner = &services.runtime.spawner;
         let started =
-            UnifiedExecProcess::start(spawner, &env, options, report, LiveObserver::ended).await;
-        let process = started.map_err(|error| failed(error.to_string()))?;
+            UnifiedExecProcess::start(spawner, &env, options, observer, LiveObserver::ended).await;
+        let process = started.map_err(|error| CodexErr::from(RuntimeError::from(error)))?;
         let entry = Arc::new(LiveEntry::new(
             process,
             call_id(),
