@@ -2,10 +2,12 @@
 
 use crate::audit::{self, AuditArguments, CliAudit};
 use crate::call::{self, CallArguments, CliCall};
+use crate::config::CliConfig;
 use crate::patch::{self, CliPatch, PatchArguments};
 use crate::policy::{self, CliPolicy, PolicyArguments};
 use crate::run::{self, CliRun, RunArguments};
 use crate::sandbox::{self, CliSandbox, SandboxArguments};
+use crate::trust::CliTrust;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory as _, Parser, Subcommand};
 use std::ffi::OsString;
@@ -25,6 +27,10 @@ pub(crate) enum Verb {
     Policy(PolicyArguments),
     /// `sandgate audit`.
     Audit(AuditArguments),
+    /// `sandgate config`.
+    Config(CliConfig),
+    /// `sandgate trust`.
+    Trust(CliTrust),
 }
 
 /// Reads this program's own command line.
@@ -57,6 +63,10 @@ enum CliVerb {
     Policy(CliPolicy),
     /// Show what was recorded, and check that it is as it was written
     Audit(CliAudit),
+    /// Show, change and check your settings
+    Config(CliConfig),
+    /// Say that you trust a directory, or that you do not
+    Trust(CliTrust),
 }
 
 /// Turns what was written into what is meant.
@@ -68,6 +78,8 @@ fn understand(cli: Cli) -> Result<Verb, clap::Error> {
         CliVerb::Sandbox(sandbox) => sandbox::understand(sandbox).map(Verb::Sandbox),
         CliVerb::Policy(policy) => policy::understand(policy).map(Verb::Policy),
         CliVerb::Audit(audit) => audit::understand(audit).map(Verb::Audit),
+        CliVerb::Config(config) => Ok(Verb::Config(config)),
+        CliVerb::Trust(trust) => Ok(Verb::Trust(trust)),
     }
 }
 

@@ -8,6 +8,7 @@
 mod arguments;
 mod audit;
 mod call;
+mod config;
 mod decide;
 mod exit;
 mod linux_sandbox;
@@ -20,6 +21,7 @@ mod session;
 mod settings;
 mod signals;
 mod telemetry;
+mod trust;
 mod writer;
 
 use arguments::Verb;
@@ -37,6 +39,8 @@ fn main() -> ExitCode {
         Ok(Verb::Sandbox(arguments)) => sandbox::sandbox(arguments),
         Ok(Verb::Policy(arguments)) => policy::policy(arguments),
         Ok(Verb::Audit(arguments)) => audit::audit(&arguments),
+        Ok(Verb::Config(arguments)) => config::config(&arguments),
+        Ok(Verb::Trust(arguments)) => trust::trust(&arguments),
         Err(error) => {
             // Help and version come this way too; they are no errors and go to standard output.
             let _ = error.print();

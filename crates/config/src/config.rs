@@ -111,7 +111,7 @@ impl Config {
         self.settings.timeouts.as_ref()?.approval_ms.map(milliseconds)
     }
 
-    /// How long a command may run that names no limit of its own.
+    /// How long the command of `sandgate run` may take that names no limit of its own.
     pub fn command_timeout(&self) -> Option<Duration> {
         self.settings.timeouts.as_ref()?.command_ms.map(milliseconds)
     }

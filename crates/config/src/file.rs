@@ -1,7 +1,7 @@
 //! Opens files with settings: the person's own, if nobody else can have written them, and those of a
 //! project, without following a link and without waiting for a pipe.
 
-use crate::check::MAX_CONFIG_BYTES;
+use crate::check::{MAX_CONFIG_BYTES, Owner};
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
@@ -84,6 +84,19 @@ pub(crate) fn read_own(path: &Path) -> Result<Option<String>, FileError> {
     };
     check_owner(&file, path)?;
     read_text(file, path).map(Some)
+}
+
+/// The text of a file that a person wants to have looked at, by the rules for whoever it belongs to.
+///
+/// # Errors
+/// When it would not be read, or is not there.
+pub fn read_settings(path: &Path, owner: Owner) -> Result<String, FileError> {
+    let missing = || FileError::doing("open", path)(io::ErrorKind::NotFound.into());
+    let root = path.parent().and_then(Path::parent).filter(|_| owner == Owner::Project);
+    match root {
+        Some(root) => read_below(root, &[".codex", "config.toml"])?.ok_or_else(missing),
+        None => read_own(path)?.ok_or_else(missing),
+    }
 }
 
 /// All of an opened file, if it is text and not too large.

@@ -88,7 +88,11 @@ pub enum ConfigError {
 /// note, and nothing of that file is used.
 pub fn load(sources: &Sources) -> Result<Loaded, ConfigError> {
     let own = OwnLayers::read(sources)?;
-    let project = project_of(sources)?;
+    // What is not there has no project; whoever is to work there says that it is not.
+    let project = project_of(sources).unwrap_or_else(|_| {
+        let root = sources.directory.clone();
+        Project { trust_root: root.clone(), root }
+    });
     let said = own.said_of(&project);
     let mut notes: Vec<String> = own.warnings.iter().map(Problem::to_string).collect();
     let mut layers = own.layers;
@@ -146,19 +150,25 @@ pub struct Preview {
     pub loosenings: Vec<crate::Loosening>,
     /// What is wrong with its settings; then they would not count.
     pub problems: Vec<Problem>,
+    /// Whether anything would be otherwise for who trusts it and has seen all of it.
+    pub matters: bool,
 }
 
 /// What trusting the project of a directory would mean. Its files are read as text, and nothing in
 /// them takes effect.
 ///
 /// # Errors
-/// When the person's own file or command line is wrong.
+/// When the person's own file or command line is wrong, or the directory is not there.
 pub fn preview(sources: &Sources) -> Result<Preview, ConfigError> {
     let own = OwnLayers::read(sources)?;
     let project = project_of(sources)?;
     let said = own.said_of(&project);
     let files = ProjectFiles::read(&project.root, sources.config_home.as_deref());
-    let mut layers = Layers { user: own.layers.user, ..Layers::default() };
+    let mut layers = own.layers;
+    let now = match said.is_trusted() {
+        true => resolve(&layers, Trust::Trusted)?,
+        false => resolve(&layers, Trust::Untrusted)?,
+    };
     let mut problems = Vec::new();
     if let Some(file) = &files.config {
         match project_layer(file, &project, sources.home.as_deref()) {
@@ -167,7 +177,9 @@ pub fn preview(sources: &Sources) -> Result<Preview, ConfigError> {
         }
     }
     let loosenings = resolve(&layers, Trust::Trusted)?.withheld().to_vec();
-    Ok(Preview { project, said, files, loosenings, problems })
+    let then = resolve(&layers, Trust::TrustedAndSeen)?;
+    let matters = now.settings() != then.settings() || !files.rules.is_empty();
+    Ok(Preview { project, said, files, loosenings, problems, matters })
 }
 
 /// What is the person's own.

@@ -50,7 +50,6 @@ const KEYS: &[&str] = &[
     "audit.fsync",
     "audit.on_failure",
     "otel.endpoint",
-    "otel.headers.X",
     "server.listen",
     "server.token_env_var",
     "notify",
@@ -186,14 +185,16 @@ fn looser(with: &Config, without: &Config) -> Option<String> {
     if (old_fsync && !fsync) || (old_stop && !stop) {
         return Some("less is recorded".to_owned());
     }
-    let longer = with.command_timeout() > without.command_timeout()
-        || with.output_tokens() > without.output_tokens();
-    let waits = match (with.approval_timeout(), without.approval_timeout()) {
-        (Some(new), Some(old)) => new > old,
-        (None, Some(_)) => true,
-        (_, None) => false,
-    };
-    (longer || waits).then(|| "limits are wider".to_owned())
+    let longer =
+        |new: Option<std::time::Duration>, old: Option<std::time::Duration>| match (new, old) {
+            (Some(new), Some(old)) => new > old,
+            (None, Some(_)) => true,
+            (_, None) => false,
+        };
+    let wider = with.output_tokens() > without.output_tokens()
+        || longer(with.command_timeout(), without.command_timeout())
+        || longer(with.approval_timeout(), without.approval_timeout());
+    wider.then(|| "limits are wider".to_owned())
 }
 
 fn touches_more(with: &SandboxPolicy, without: &SandboxPolicy) -> Option<String> {
@@ -350,8 +351,8 @@ fn what_loosens_is_told_in_a_persons_words() {
         endpoint = "https://evil.example"
         [server]
         listen = "0.0.0.0:1"
-        [timeouts]
-        command_ms = 1000000
+        [limits]
+        output_tokens = 1000000
     "#;
     let user = layer(OWN, Owner::Person);
     let layers = Layers { user, project: layer(text, Owner::Project), ..Layers::default() };

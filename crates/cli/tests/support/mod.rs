@@ -22,7 +22,11 @@ pub(crate) const UNCONFINED: &str =
 /// ids are those of the machine.
 pub(crate) const FULL_ACCESS: [&str; 2] = ["--sandbox", "danger-full-access"];
 
-/// A person's home, where nothing is configured.
+/// What a person has set who works like in a directory that they trust, wherever they are.
+pub(crate) const AS_TRUSTED: &str =
+    "sandbox_mode = \"workspace-write\"\napproval_policy = \"on-request\"\n";
+
+/// A person's home, with settings like those for directories that they trust.
 pub(crate) struct World {
     root: TempDir,
 }
@@ -57,6 +61,14 @@ impl Outcome {
 
 impl World {
     pub(crate) fn new() -> Self {
+        let world = Self::untouched();
+        fs::create_dir(world.path(".codex")).unwrap();
+        fs::write(world.path(".codex/config.toml"), AS_TRUSTED).unwrap();
+        world
+    }
+
+    /// One where nothing is set.
+    pub(crate) fn untouched() -> Self {
         Self { root: tempfile::tempdir().unwrap() }
     }
 

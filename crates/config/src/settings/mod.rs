@@ -14,8 +14,7 @@ pub use policy::{
     ProjectSettings, SandboxMode, TimeoutSettings, TrustLevel, WorkspaceWriteSettings,
 };
 pub use services::{
-    McpServerSettings, ModelProviderSettings, OtelProtocol, OtelSettings, Seconds, ServerSettings,
-    WireApi,
+    McpServerSettings, ModelProviderSettings, OtelSettings, Seconds, ServerSettings, WireApi,
 };
 
 use schemars::JsonSchema;
@@ -100,7 +99,7 @@ pub struct Settings {
     /// How what happens is recorded.
     pub audit: Option<AuditSettings>,
 
-    /// Where traces and metrics are sent.
+    /// Where traces and metrics are sent. The standard variables of OpenTelemetry outweigh it.
     pub otel: Option<OtelSettings>,
 
     /// What `sandgate serve` listens on.

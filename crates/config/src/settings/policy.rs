@@ -109,8 +109,9 @@ pub struct TimeoutSettings {
     /// ever.
     #[schemars(extend("examples" = [300_000]))]
     pub approval_ms: Option<NonZeroU64>,
-    /// How many milliseconds a command may run that names no limit of its own.
-    #[schemars(extend("default" = 10_000, "examples" = [60_000]))]
+    /// How many milliseconds the command of `sandgate run` may take that names no limit of its own.
+    /// Without it: as long as it takes.
+    #[schemars(extend("examples" = [60_000]))]
     pub command_ms: Option<NonZeroU64>,
 }
 

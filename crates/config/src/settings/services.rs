@@ -136,37 +136,13 @@ impl From<Seconds> for f64 {
     }
 }
 
-/// Where traces and metrics are sent.
+/// Where traces and metrics are sent. The standard variables of OpenTelemetry outweigh it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct OtelSettings {
-    /// The collector. Without it nothing is sent.
+    /// The base address of a collector that speaks OTLP over HTTP. Without it nothing is sent.
     #[schemars(extend("examples" = ["http://localhost:4318"]))]
     pub endpoint: Option<String>,
-    /// What the collector speaks.
-    #[schemars(extend("default" = "http-binary", "examples" = ["grpc"]))]
-    pub protocol: Option<OtelProtocol>,
-    /// Sent with every request.
-    #[schemars(extend("examples" = [{"X-Tenant": "me"}]))]
-    pub headers: BTreeMap<String, String>,
-    /// What the environment is called in traces.
-    #[schemars(extend("default" = "dev", "examples" = ["ci"]))]
-    pub environment: Option<String>,
-    /// Whether what commands are called with is sent too.
-    #[schemars(extend("default" = false, "examples" = [true]))]
-    pub log_commands: Option<bool>,
-}
-
-/// What a collector speaks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum OtelProtocol {
-    /// Protobuf over HTTP.
-    HttpBinary,
-    /// JSON over HTTP.
-    HttpJson,
-    /// gRPC.
-    Grpc,
 }
 
 /// What `sandgate serve` listens on.
