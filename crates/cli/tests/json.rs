@@ -18,6 +18,7 @@ fn redacted(events: &[Value]) -> insta::Settings {
     // Which one it is depends on the system.
     assert!(events.iter().all(|event| event["sandbox"] != "none"));
     settings.add_redaction("[].sandbox", "[sandbox]");
+    settings.add_redaction("[].enforcement", "[enforcement]");
     settings
 }
 

@@ -41,7 +41,7 @@ impl Sight {
             (None, Some(pipe)) => match rustix::fs::fstat(pipe.shared().get_ref()) {
                 Ok(stat) => Through::Pipe {
                     ours: Arc::downgrade(&pipe.shared()),
-                    device: stat.st_dev as u64,
+                    device: stat.st_dev,
                     inode: stat.st_ino,
                 },
                 Err(_) => Through::Nothing,
