@@ -118,10 +118,7 @@ fn a_command_runs_as_trust_and_settings_say() {
 #[test]
 fn every_value_is_shown_with_its_origin() {
     let place = Place::new();
-    place.write(
-        ".codex/config.toml",
-        "model = \"m\"\n[profiles.p]\nsandbox_mode = \"workspace-write\"\n",
-    );
+    place.world.set("model = \"m\"\n[profiles.p]\nsandbox_mode = \"workspace-write\"\n");
     let words = ["config", "show", "--origin", "--profile", "p", "-c", "audit.fsync=each"];
     insta::assert_snapshot!("config_show", place.said(&words));
     let shown = place.said(&["config", "show", "--json", "-c", "audit.fsync=each"]);
@@ -143,7 +140,7 @@ fn every_value_is_shown_with_its_origin() {
 fn files_are_validated() {
     let place = Place::new();
     assert!(place.said(&["config", "validate"]).starts_with("There is no config.toml"));
-    place.write(".codex/config.toml", "modle = \"x\"\n");
+    place.world.set("modle = \"x\"\n");
     place.write("project/.codex/config.toml", "sandbox_mode = \"none\"\n");
     place.write("other.toml", "model = 1\n");
     let outcome = place.sandgate(&["config", "validate"]);
@@ -164,7 +161,7 @@ fn files_are_validated() {
 #[test]
 fn a_broken_file_of_the_persons_stops_the_command() {
     let place = Place::new();
-    place.write(".codex/config.toml", "sandbox_mode = \"none\"\n");
+    place.world.set("sandbox_mode = \"none\"\n");
     for words in [
         &["run", "--sandbox", "workspace-write", "--", "touch", "made"][..],
         &["sandbox", "--full-auto", "--", "touch", "made"],
@@ -193,7 +190,7 @@ fn a_broken_file_of_the_persons_stops_the_command() {
 #[test]
 fn a_setting_is_changed() {
     let place = Place::new();
-    place.write(".codex/config.toml", "# mine\nmodel = \"a\" # why\n");
+    place.world.set("# mine\nmodel = \"a\" # why\n");
     place.said(&["config", "set", "model", "b"]);
     place.said(&["config", "set", "--profile", "ci", "approval_policy", "never"]);
     let expected = "# mine\nmodel = \"b\" # why\n\n[profiles.ci]\napproval_policy = \"never\"\n";
@@ -283,7 +280,7 @@ fn the_sandbox_verb_obeys_the_settings() {
         "sandbox_mode = \"workspace-write\"\n[sandbox_workspace_write]\nwritable_roots = [{extra:?}]\n\
          exclude_slash_tmp = true\nexclude_tmpdir_env_var = true\n"
     );
-    place.write(".codex/config.toml", &settings);
+    place.world.set(&settings);
     let touch = |words: &[&str], file: &Path| {
         let words = [&["sandbox"], words, &["--", "touch", file.to_str().unwrap()]].concat();
         place.sandgate(&words);

@@ -29,6 +29,13 @@ fn home() -> tempfile::TempDir {
     tempfile::tempdir().unwrap()
 }
 
+/// Writes a file that nobody else can write, whatever the umask is.
+fn write(file: &Path, text: &str) {
+    fs::write(file, text).unwrap();
+    #[cfg(unix)]
+    fs::set_permissions(file, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+}
+
 fn text(home: &Path) -> String {
     fs::read_to_string(home.join("config.toml")).unwrap()
 }
@@ -38,7 +45,7 @@ fn text(home: &Path) -> String {
 #[test]
 fn a_value_is_set_and_the_rest_stays() {
     let home = home();
-    fs::write(home.path().join("config.toml"), BEFORE).unwrap();
+    write(&home.path().join("config.toml"), BEFORE);
     let change = |profile, key, value, old: &str, new: &str| {
         let before = text(home.path());
         assert_eq!(before.matches(old).count(), 1, "{before}");
@@ -89,7 +96,7 @@ fn a_value_is_set_and_the_rest_stays() {
 #[test]
 fn what_was_written_in_line_stays_in_line() {
     let home = home();
-    fs::write(home.path().join("config.toml"), "audit = { fsync = \"each\" } # x\n").unwrap();
+    write(&home.path().join("config.toml"), "audit = { fsync = \"each\" } # x\n");
     set(home.path(), None, "audit.on_failure", "stop").unwrap();
     assert_eq!(text(home.path()), "audit = { fsync = \"each\", on_failure = \"stop\" } # x\n");
 }
@@ -101,7 +108,7 @@ fn a_file_of_comments_keeps_them_first() {
         ("audit.fsync", "each", "# about\n\n[audit]\nfsync = \"each\"\n"),
     ] {
         let home = home();
-        fs::write(home.path().join("config.toml"), "# about\n").unwrap();
+        write(&home.path().join("config.toml"), "# about\n");
         set(home.path(), None, key, value).unwrap();
         assert_eq!(text(home.path()), expected);
     }
@@ -197,7 +204,7 @@ fn what_is_wrong_is_not_written() {
     assert!(set(home.path(), Some("p"), "profile", "x").is_err());
     assert!(!home.path().join("config.toml").exists());
     for broken in ["model = \n", "sandbox_mode = \"none\"\n"] {
-        fs::write(home.path().join("config.toml"), broken).unwrap();
+        write(&home.path().join("config.toml"), broken);
         let error = set(home.path(), None, "model", "x").unwrap_err();
         assert!(error.to_string().contains("config.toml:1:"), "{error}");
         assert_eq!(text(home.path()), broken);

@@ -62,9 +62,17 @@ impl Outcome {
 impl World {
     pub(crate) fn new() -> Self {
         let world = Self::untouched();
-        fs::create_dir(world.path(".codex")).unwrap();
-        fs::write(world.path(".codex/config.toml"), AS_TRUSTED).unwrap();
+        world.set(AS_TRUSTED);
         world
+    }
+
+    /// Writes the person's settings, so that nobody else can write them, whatever the umask is.
+    pub(crate) fn set(&self, settings: &str) {
+        let file = self.path(".codex/config.toml");
+        fs::create_dir_all(self.path(".codex")).unwrap();
+        fs::write(&file, settings).unwrap();
+        #[cfg(unix)]
+        fs::set_permissions(&file, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
     }
 
     /// One where nothing is set.
