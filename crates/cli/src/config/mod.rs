@@ -110,7 +110,7 @@ fn validate(cli: &CliValidate) -> Result<u8, SettingsError> {
         match looked_at(&file, owner) {
             Ok(warnings) if warnings.is_empty() => told += &format!("{name}: in order\n"),
             Ok(warnings) => {
-                told += &format!("{}{name}: in order, but look at these\n", listed(&warnings))
+                told += &format!("{}{name}: in order, but look at these\n", listed(&warnings));
             }
             Err(Wrong::File(error)) => {
                 code = NOT_IN_ORDER;
