@@ -119,12 +119,15 @@ fn trust_chooses_the_preset() {
     }
 }
 
+/// The name of a layer, and what puts it there.
+type Setting = (&'static str, fn(&mut Layers));
+
 /// spec CONFIG.10: Later layers win, value by value: defaults, the preset that trust chooses, the
 /// person's file, the project's file, the profile, `-c`, options.
 #[test]
 fn of_two_layers_the_later_wins() {
     // Each layer sets the mode, and something that no other sets.
-    let set: [(&str, fn(&mut Layers)); 5] = [
+    let set: [Setting; 5] = [
         ("user", |layers| {
             layers.user = user(
                 "sandbox_mode = \"read-only\"\nmodel = \"of-user\"\n[profiles.p]\n\
