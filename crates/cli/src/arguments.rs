@@ -2,6 +2,7 @@
 
 use crate::audit::{self, AuditArguments, CliAudit};
 use crate::call::{self, CallArguments, CliCall};
+use crate::config::CliConfig;
 #[cfg(unix)]
 use crate::daemon::DaemonArguments;
 #[cfg(unix)]
@@ -10,6 +11,7 @@ use crate::patch::{self, CliPatch, PatchArguments};
 use crate::policy::{self, CliPolicy, PolicyArguments};
 use crate::run::{self, CliRun, RunArguments};
 use crate::sandbox::{self, CliSandbox, SandboxArguments};
+use crate::trust::CliTrust;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory as _, Parser, Subcommand};
 use std::ffi::OsString;
@@ -38,6 +40,10 @@ pub(crate) enum Verb {
     Daemon(DaemonArguments),
     /// `sandgate audit`.
     Audit(AuditArguments),
+    /// `sandgate config`.
+    Config(CliConfig),
+    /// `sandgate trust`.
+    Trust(CliTrust),
 }
 
 /// Reads this program's own command line.
@@ -80,6 +86,10 @@ enum CliVerb {
     Daemon(DaemonArguments),
     /// Show what was recorded, and check that it is as it was written
     Audit(CliAudit),
+    /// Show, change and check your settings
+    Config(CliConfig),
+    /// Say that you trust a directory, or that you do not
+    Trust(CliTrust),
 }
 
 /// Turns what was written into what is meant.
@@ -97,6 +107,8 @@ fn understand(cli: Cli) -> Result<Verb, clap::Error> {
         #[cfg(unix)]
         CliVerb::Daemon(daemon) => Ok(Verb::Daemon(daemon)),
         CliVerb::Audit(audit) => audit::understand(audit).map(Verb::Audit),
+        CliVerb::Config(config) => Ok(Verb::Config(config)),
+        CliVerb::Trust(trust) => Ok(Verb::Trust(trust)),
     }
 }
 

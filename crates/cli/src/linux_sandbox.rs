@@ -2,7 +2,7 @@
 //! programs that have a policy as JSON rather than a person's options.
 
 use crate::arguments::as_text;
-use crate::sandbox::{Report, SandboxArguments};
+use crate::sandbox::{Confined, Report, SandboxArguments};
 use clap::error::ErrorKind;
 use clap::{CommandFactory as _, Parser};
 use sandgate_protocol::SandboxPolicy;
@@ -57,7 +57,8 @@ fn understand(Cli { policy, command }: Cli) -> Result<SandboxArguments, clap::Er
         serde_json::from_str(&policy).map_err(|e| refused(e.to_string()))?;
     let command = as_text("sandbox", command)?;
     let workspace = PathBuf::from(".");
-    Ok(SandboxArguments::Run { command, policy, workspace, report: Report::IfItFailed })
+    let confined = Confined::Exactly(policy);
+    Ok(SandboxArguments::Run { command, confined, workspace, report: Report::IfItFailed })
 }
 
 #[cfg(test)]
@@ -71,7 +72,7 @@ mod tests {
     #[test]
     fn a_policy_is_read_whole_or_refused() {
         let json = r#"{"mode":"workspace-write","writable_roots":["/a b"],"network_access":true}"#;
-        let SandboxArguments::Run { policy, command, .. } =
+        let SandboxArguments::Run { confined: Confined::Exactly(policy), command, .. } =
             understood(&[json, "--", "ls", "-l"]).unwrap()
         else {
             panic!("nothing is run");

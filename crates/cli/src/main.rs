@@ -8,6 +8,7 @@
 mod arguments;
 mod audit;
 mod call;
+mod config;
 #[cfg(unix)]
 mod daemon;
 mod decide;
@@ -24,6 +25,7 @@ mod session;
 mod settings;
 mod signals;
 mod telemetry;
+mod trust;
 mod writer;
 
 use arguments::Verb;
@@ -47,6 +49,8 @@ fn main() -> ExitCode {
         #[cfg(unix)]
         Ok(Verb::Daemon(arguments)) => daemon::daemon(&arguments),
         Ok(Verb::Audit(arguments)) => audit::audit(&arguments),
+        Ok(Verb::Config(arguments)) => config::config(&arguments),
+        Ok(Verb::Trust(arguments)) => trust::trust(&arguments),
         Err(error) => {
             // Help and version come this way too; they are no errors and go to standard output.
             let _ = error.print();

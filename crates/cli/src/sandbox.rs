@@ -3,15 +3,19 @@
 //! Nothing asynchronous is started and no thread: the command's guard is forked from this process.
 
 use crate::arguments::{as_text, usage_error};
+use crate::session::with_options;
+use crate::settings::{self, CliSettings, SettingsError};
+use crate::trust::Asked;
 use crate::{exit, notes};
 use clap::error::ErrorKind;
-use sandgate_protocol::{DenialEvidence, Denials, Enforcement, NetworkAccess};
+use sandgate_config::Origin;
+use sandgate_protocol::{DenialEvidence, Denials, Enforcement};
 use sandgate_protocol::{SandboxPolicy, SandboxType};
 use sandgate_runtime::{RuntimeError, TerminalOutcome, TerminalRequest};
 use sandgate_runtime::{enforcement, run_in_terminal_as_person, unfinished_roots};
 use std::ffi::OsString;
 use std::io::{self, IsTerminal as _, Write as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 const HELP: &str = "\
@@ -38,7 +42,7 @@ pub(crate) struct CliSandbox {
     #[arg(last = true, required_unless_present = "status", value_name = "COMMAND")]
     command: Vec<OsString>,
 
-    /// What the command may touch [default: read-only]
+    /// What the command may touch [default: read-only, unless -c or the profile says otherwise]
     #[arg(long, value_enum, value_name = "MODE")]
     sandbox: Option<Mode>,
 
@@ -71,6 +75,9 @@ pub(crate) struct CliSandbox {
     /// with --log-denials after the lines
     #[arg(long)]
     json: bool,
+
+    #[command(flatten)]
+    settings: CliSettings,
 }
 
 /// The systems that have a sandbox.
@@ -123,9 +130,45 @@ pub(crate) enum Mode {
 #[derive(Debug)]
 pub(crate) enum SandboxArguments {
     /// Run a command.
-    Run { command: Vec<String>, policy: SandboxPolicy, workspace: PathBuf, report: Report },
+    Run { command: Vec<String>, confined: Confined, workspace: PathBuf, report: Report },
     /// Say what can be enforced, and what of the roots of a policy in a workspace is not searched.
-    Status { policy: SandboxPolicy, workspace: PathBuf, json: bool },
+    Status { confined: Confined, workspace: PathBuf, json: bool },
+}
+
+/// Where the policy of a command comes from.
+#[derive(Debug)]
+pub(crate) enum Confined {
+    /// It is this one, whatever the settings say.
+    Exactly(SandboxPolicy),
+    /// The options name the mode; what it means in detail is in the settings.
+    InMode { mode: Mode, writable: Vec<PathBuf>, network: bool, settings: CliSettings },
+    /// Nothing is said: it may only read, unless `-c` or a profile says otherwise.
+    Unsaid(CliSettings),
+}
+
+impl Confined {
+    /// The policy for work in a directory.
+    fn policy(&self, workspace: &Path) -> Result<SandboxPolicy, SettingsError> {
+        let settings = match self {
+            Self::Exactly(policy) => return Ok(policy.clone()),
+            Self::InMode { settings, .. } | Self::Unsaid(settings) => settings,
+        };
+        let sources = settings::sources(settings, workspace, Vec::new());
+        let config = settings::effective(&sources, Asked::Nobody)?.config;
+        match self {
+            Self::InMode { mode: Mode::WorkspaceWrite, writable, network, .. } => {
+                with_options(config.workspace_write(), writable, *network)
+            }
+            Self::InMode { mode: Mode::DangerFullAccess, .. } => {
+                Ok(SandboxPolicy::DangerFullAccess)
+            }
+            Self::InMode { mode: Mode::ReadOnly, .. } => Ok(SandboxPolicy::ReadOnly),
+            _ => match config.origin("sandbox_mode") {
+                Some(Origin::Override | Origin::Profile { .. }) => Ok(config.sandbox_policy()),
+                _ => Ok(SandboxPolicy::ReadOnly),
+            },
+        }
+    }
 }
 
 /// Turns what was written into what is meant.
@@ -147,16 +190,8 @@ pub(crate) fn understand(cli: CliSandbox) -> Result<SandboxArguments, clap::Erro
         return Err(usage_error("sandbox", ErrorKind::InvalidValue, message));
     }
     let chosen = if full_auto { Some(Mode::WorkspaceWrite) } else { sandbox };
-    let policy = match chosen.unwrap_or(Mode::ReadOnly) {
-        Mode::WorkspaceWrite => SandboxPolicy::WorkspaceWrite {
-            writable_roots: writable,
-            network_access: match network {
-                true => NetworkAccess::Enabled,
-                false => NetworkAccess::Restricted,
-            },
-            exclude_tmpdir_env_var: false,
-            exclude_slash_tmp: false,
-        },
+    match chosen.unwrap_or(Mode::ReadOnly) {
+        Mode::WorkspaceWrite => {}
         _ if network || !writable.is_empty() => {
             let option = if network { "--network" } else { "--writable" };
             let message = format!("{option} needs --sandbox workspace-write");
@@ -167,28 +202,38 @@ pub(crate) fn understand(cli: CliSandbox) -> Result<SandboxArguments, clap::Erro
             let message = format!("{option} needs a sandbox that could block something");
             return Err(usage_error("sandbox", ErrorKind::ArgumentConflict, message));
         }
-        Mode::ReadOnly => SandboxPolicy::ReadOnly,
-        Mode::DangerFullAccess => SandboxPolicy::DangerFullAccess,
+        Mode::ReadOnly | Mode::DangerFullAccess => {}
+    }
+    let settings = cli.settings;
+    let confined = match chosen {
+        Some(mode) => Confined::InMode { mode, writable, network, settings },
+        None => Confined::Unsaid(settings),
     };
     let workspace = cd.unwrap_or_else(|| PathBuf::from("."));
     if cli.status {
-        return Ok(SandboxArguments::Status { policy, workspace, json: cli.json });
+        return Ok(SandboxArguments::Status { confined, workspace, json: cli.json });
     }
     let command = as_text("sandbox", command)?;
-    Ok(SandboxArguments::Run { command, policy, workspace, report })
+    Ok(SandboxArguments::Run { command, confined, workspace, report })
 }
 
 /// Does it and says how this program is to end.
 pub(crate) fn sandbox(arguments: SandboxArguments) -> ExitCode {
+    let (SandboxArguments::Status { confined, workspace, .. }
+    | SandboxArguments::Run { confined, workspace, .. }) = &arguments;
+    let policy = match confined.policy(workspace) {
+        Ok(policy) => policy,
+        Err(error) => return ExitCode::from(error.tell()),
+    };
     let code = match arguments {
-        SandboxArguments::Status { policy, workspace, json } => {
+        SandboxArguments::Status { workspace, json, .. } => {
             let env = std::env::vars_os().collect();
             match unfinished_roots(&policy, &workspace, &env) {
                 Ok(unfinished) => show_status(&Status::new(unfinished), json),
                 Err(error) => say_error(&error),
             }
         }
-        SandboxArguments::Run { command, policy, workspace, report } => {
+        SandboxArguments::Run { command, workspace, report, .. } => {
             run(command, policy, workspace, report)
         }
     };

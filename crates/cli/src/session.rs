@@ -1,11 +1,18 @@
-//! The session that `run`, `call` and `patch` work in: its policies from the command line.
+//! The session that `run`, `call` and `patch` work in: its policies from the command line and the
+//! settings.
 
 use crate::decide::Decide;
 use crate::sandbox::Mode;
-use crate::settings::{config_home, rules_in_effect};
+use crate::settings::{self, CliSettings, Effective, SettingsError, config_home};
+use crate::trust::Asked;
+use clap::ValueEnum as _;
+use sandgate_config::{AuditFailure, AuditFsync, Config, InheritPolicy, Layer};
 use sandgate_protocol::{AskForApproval, NetworkAccess, SandboxPolicy};
-use sandgate_runtime::audit::AuditOptions;
-use sandgate_runtime::{Keeping, SessionConfig};
+use sandgate_runtime::audit::{AuditOptions, Fsync, WhenFull};
+use sandgate_runtime::{
+    InheritEnvironment, Keeping, ModelFormat, PartialEnforcement, SessionConfig,
+    ShellEnvironmentPolicy,
+};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -16,13 +23,19 @@ pub(crate) struct CliSession {
     #[arg(long, value_name = "DIR")]
     pub(crate) cd: Option<PathBuf>,
 
-    /// When a person is asked [default: on-request]
+    /// When a person is asked [default: as your settings say; without them on-request in a directory
+    /// that you trust, untrusted elsewhere]
     #[arg(long, value_enum, value_name = "POLICY")]
     pub(crate) ask_for_approval: Option<Asking>,
 
-    /// What commands may touch [default: workspace-write]
+    /// What commands may touch [default: as your settings say; without them workspace-write in a
+    /// directory that you trust, read-only elsewhere]
     #[arg(long, value_enum, value_name = "MODE")]
     pub(crate) sandbox: Option<Mode>,
+
+    /// The same as --sandbox workspace-write --ask-for-approval on-failure
+    #[arg(long, conflicts_with_all = ["sandbox", "ask_for_approval"])]
+    pub(crate) full_auto: bool,
 
     /// Let commands write to this directory too; with workspace-write
     #[arg(long, value_name = "DIR")]
@@ -41,6 +54,9 @@ pub(crate) struct CliSession {
     /// [default: never]
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=MOST_SECONDS))]
     pub(crate) approval_timeout: Option<u64>,
+
+    #[command(flatten)]
+    pub(crate) settings: CliSettings,
 }
 
 /// The longest time that a question can be told to wait: a year, which is for ever.
@@ -75,6 +91,15 @@ impl From<Asking> for AskForApproval {
     }
 }
 
+/// A session that can be started, and what else the settings say about the work in it.
+pub(crate) struct PreparedSession {
+    pub(crate) config: SessionConfig,
+    /// How long a command may take that names no limit of its own.
+    pub(crate) command_timeout: Option<Duration>,
+    /// Where figures and spans are sent.
+    pub(crate) collector: Option<String>,
+}
+
 impl CliSession {
     /// Who answers questions.
     pub(crate) fn decide(&self) -> Decide {
@@ -91,43 +116,160 @@ impl CliSession {
     }
 
     /// The same for a session in the daemon.
+    ///
+    /// # Errors
+    /// When the settings are not in order, or the options do not go with them.
     #[cfg(unix)]
-    pub(crate) fn terms(&self) -> std::io::Result<sandgate_runtime::daemon::SessionTerms> {
-        let config = self.config();
+    pub(crate) fn terms(&self) -> Result<sandgate_runtime::daemon::SessionTerms, SettingsError> {
+        let config = self.prepare()?.config;
         Ok(sandgate_runtime::daemon::SessionTerms {
-            workspace: std::path::absolute(&config.workspace)?,
+            workspace: std::path::absolute(&config.workspace).unwrap_or(config.workspace),
             approval_policy: config.approval_policy,
             sandbox_policy: config.sandbox_policy,
             env: (&config.own_env).into(),
         })
     }
 
-    /// The session.
-    pub(crate) fn config(&self) -> SessionConfig {
-        let mut config = SessionConfig::new(self.cd.clone().unwrap_or_else(|| ".".into()));
-        config.approval_policy = self.ask_for_approval.unwrap_or(Asking::OnRequest).into();
-        config.approval_timeout = self.approval_timeout.map(Duration::from_secs);
-        config.sandbox_policy = match self.sandbox.unwrap_or(Mode::WorkspaceWrite) {
-            Mode::ReadOnly => SandboxPolicy::ReadOnly,
-            Mode::DangerFullAccess => SandboxPolicy::DangerFullAccess,
-            Mode::WorkspaceWrite => SandboxPolicy::WorkspaceWrite {
-                // They start where this program does, not in the workspace.
-                writable_roots: self.writable.iter().flat_map(std::path::absolute).collect(),
-                network_access: match self.network {
-                    true => NetworkAccess::Enabled,
-                    false => NetworkAccess::Restricted,
-                },
-                exclude_tmpdir_env_var: false,
-                exclude_slash_tmp: false,
-            },
+    /// The session. A person who sits there may be asked whether they trust the directory, so this
+    /// comes before all else.
+    ///
+    /// # Errors
+    /// When the settings are not in order, or the options do not go with them.
+    pub(crate) fn prepare(&self) -> Result<PreparedSession, SettingsError> {
+        let workspace = self.cd.clone().unwrap_or_else(|| ".".into());
+        let sources = settings::sources(&self.settings, &workspace, self.flags());
+        let asked = match self.decide() {
+            Decide::AtTerminal => Asked::Person,
+            _ => Asked::Nobody,
         };
+        let Effective { config: settings, rules } = settings::effective(&sources, asked)?;
+        let mut config = SessionConfig::new(workspace);
+        config.approval_policy = settings.approval_policy();
+        config.approval_timeout = settings.approval_timeout();
+        config.sandbox_policy =
+            with_options(settings.sandbox_policy(), &self.writable, self.network)?;
+        if settings.requires_full_sandbox() {
+            config.partial_enforcement = PartialEnforcement::Refused;
+        }
         config.own_env = std::env::vars_os().collect();
+        config.environment = environment(&settings);
         config.config_home = config_home();
-        config.audit = Some(AuditOptions::default());
         if let Ok(program) = std::env::current_exe() {
             config.keeping = Keeping::ByDaemon { program };
         }
-        config.rules = rules_in_effect();
-        config
+        config.audit = Some(audit(&settings));
+        if let Some(tokens) = settings.output_tokens() {
+            config.model_format = ModelFormat::new(tokens);
+        }
+        config.rules = rules;
+        let collector = settings.settings().otel.clone().and_then(|otel| otel.endpoint);
+        Ok(PreparedSession { config, command_timeout: settings.command_timeout(), collector })
+    }
+
+    /// What the options stand for, as settings.
+    fn flags(&self) -> Vec<Layer> {
+        let mut flags = policy_flags(self.ask_for_approval, self.sandbox, self.full_auto);
+        if let Some(seconds) = self.approval_timeout {
+            let milliseconds = i64::try_from(seconds * 1000).unwrap_or(i64::MAX);
+            let setting = [("timeouts.approval_ms", milliseconds.into())];
+            flags.push(Layer::of_flag("--approval-timeout", setting));
+        }
+        flags
+    }
+}
+
+/// What the options for policies stand for, as settings.
+pub(crate) fn policy_flags(
+    asking: Option<Asking>,
+    sandbox: Option<Mode>,
+    full_auto: bool,
+) -> Vec<Layer> {
+    let word = |value: &dyn Fn() -> Option<clap::builder::PossibleValue>| {
+        value().map(|value| value.get_name().to_owned()).unwrap_or_default().into()
+    };
+    let mut flags = Vec::new();
+    if full_auto {
+        let settings =
+            [("sandbox_mode", "workspace-write".into()), ("approval_policy", "on-failure".into())];
+        flags.push(Layer::of_flag("--full-auto", settings));
+    }
+    if let Some(sandbox) = sandbox {
+        let setting = ("sandbox_mode", word(&|| sandbox.to_possible_value()));
+        flags.push(Layer::of_flag("--sandbox", [setting]));
+    }
+    if let Some(asking) = asking {
+        let setting = ("approval_policy", word(&|| asking.to_possible_value()));
+        flags.push(Layer::of_flag("--ask-for-approval", [setting]));
+    }
+    flags
+}
+
+/// A policy with what options add to it.
+///
+/// # Errors
+/// When they add to what cannot have it.
+pub(crate) fn with_options(
+    policy: SandboxPolicy,
+    writable: &[PathBuf],
+    network: bool,
+) -> Result<SandboxPolicy, SettingsError> {
+    match policy {
+        SandboxPolicy::WorkspaceWrite {
+            mut writable_roots,
+            network_access,
+            exclude_tmpdir_env_var,
+            exclude_slash_tmp,
+        } => {
+            // They start where this program does, not in the workspace.
+            writable_roots.extend(writable.iter().flat_map(std::path::absolute));
+            Ok(SandboxPolicy::WorkspaceWrite {
+                writable_roots,
+                network_access: if network { NetworkAccess::Enabled } else { network_access },
+                exclude_tmpdir_env_var,
+                exclude_slash_tmp,
+            })
+        }
+        other if writable.is_empty() && !network => Ok(other),
+        other => {
+            let mode = match other {
+                SandboxPolicy::DangerFullAccess => "danger-full-access",
+                _ => "read-only",
+            };
+            Err(SettingsError::usage(format!(
+                "{ONLY_WORKSPACE_WRITE}, and here it is {mode}; add --sandbox workspace-write, or \
+                 trust this directory with sandgate trust"
+            )))
+        }
+    }
+}
+
+/// How what happens is recorded.
+fn audit(settings: &Config) -> AuditOptions {
+    let audit = settings.settings().audit.clone().unwrap_or_default();
+    AuditOptions {
+        fsync: match audit.fsync {
+            Some(AuditFsync::Each) => Fsync::Each,
+            Some(AuditFsync::Never) | None => Fsync::Never,
+        },
+        when_full: match audit.on_failure {
+            Some(AuditFailure::GoOn) => WhenFull::GoOn,
+            Some(AuditFailure::Stop) | None => WhenFull::StopCommands,
+        },
+    }
+}
+
+/// What of the person's environment commands are given.
+fn environment(settings: &Config) -> ShellEnvironmentPolicy {
+    let policy = settings.settings().shell_environment_policy.clone().unwrap_or_default();
+    ShellEnvironmentPolicy {
+        inherit: match policy.inherit {
+            Some(InheritPolicy::Core) => InheritEnvironment::Core,
+            Some(InheritPolicy::None) => InheritEnvironment::None,
+            Some(InheritPolicy::All) | None => InheritEnvironment::All,
+        },
+        ignore_default_excludes: policy.ignore_default_excludes.unwrap_or(false),
+        exclude: policy.exclude.unwrap_or_default(),
+        set: policy.set,
+        include_only: policy.include_only.unwrap_or_default(),
     }
 }

@@ -1,10 +1,70 @@
-//! Where the person's settings are, and the rules in them.
+//! The person's settings: where they are, what is said about them on the command line, and what they
+//! come to in a directory.
 
-use crate::notes;
-use sandgate_runtime::policy::Rules;
+use crate::trust::{self, Asked};
+use crate::{exit, notes};
+use sandgate_config::{Config, ConfigError, Layer, Loaded, Sources, TrustState};
+use sandgate_protocol::visible;
+use sandgate_runtime::policy::{Decision, Rules};
 use sandgate_runtime::rules::{self, ProjectRules};
 use std::io::{self, Write as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+
+/// What may be said about settings.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub(crate) struct CliSettings {
+    /// Use this profile of your settings
+    #[arg(long, value_name = "NAME")]
+    pub(crate) profile: Option<String>,
+
+    /// Set one of your settings for this command only, like -c audit.fsync=each; can be repeated
+    #[arg(short = 'c', long = "config", value_name = "KEY=VALUE")]
+    pub(crate) config: Vec<String>,
+}
+
+/// Why there are no settings. It stops whatever needs them: what was set may have been strict.
+#[derive(Debug)]
+pub(crate) struct SettingsError {
+    message: String,
+    code: u8,
+}
+
+impl SettingsError {
+    /// The command line asks for what cannot be.
+    pub(crate) fn usage(message: impl Into<String>) -> Self {
+        Self { message: message.into(), code: exit::USAGE }
+    }
+
+    /// Something could not be done.
+    pub(crate) fn failed(message: impl Into<String>) -> Self {
+        Self { message: message.into(), code: exit::FAILED }
+    }
+
+    /// Says it on standard error, if anybody can hear it there, and gives the exit code.
+    pub(crate) fn tell(&self) -> u8 {
+        let _ = io::stderr().write_all(&notes::error(&visible(&self.message), None));
+        self.code
+    }
+}
+
+impl From<ConfigError> for SettingsError {
+    fn from(error: ConfigError) -> Self {
+        let code = match &error {
+            ConfigError::Override(_) | ConfigError::Resolve(_) => exit::USAGE,
+            _ => exit::FAILED,
+        };
+        Self { message: error.to_string(), code }
+    }
+}
+
+/// What the settings come to.
+#[derive(Debug)]
+pub(crate) struct Effective {
+    /// The settings.
+    pub(crate) config: Config,
+    /// The rules in effect.
+    pub(crate) rules: Rules,
+}
 
 /// The directory of the person's settings: the one that `CODEX_HOME` names, or `~/.codex`.
 pub(crate) fn config_home() -> Option<PathBuf> {
@@ -13,12 +73,93 @@ pub(crate) fn config_home() -> Option<PathBuf> {
     named.map(PathBuf::from).or_else(usual)
 }
 
-/// The rules of the person's own settings. Files that are not in order are told of, and not used.
-pub(crate) fn rules_in_effect() -> Rules {
-    let Some(home) = config_home() else { return Rules::default() };
-    let loaded = rules::load(&home, ProjectRules::None);
-    for error in &loaded.broken {
-        let _ = io::stderr().write_all(&notes::error(&error.to_string(), None));
+/// Where the settings for a directory come from.
+pub(crate) fn sources(cli: &CliSettings, directory: &Path, flags: Vec<Layer>) -> Sources {
+    Sources {
+        config_home: config_home(),
+        home: sandgate_runtime::policy::home(),
+        directory: directory.to_owned(),
+        profile: cli.profile.clone(),
+        overrides: cli.config.clone(),
+        flags,
     }
-    loaded.rules
+}
+
+/// The settings that hold in a directory. In one that the person has not been asked about, they are
+/// asked whether they trust it, if they can be and it would change anything.
+///
+/// # Errors
+/// When the person's own settings or command line are not in order.
+pub(crate) fn effective(sources: &Sources, asked: Asked) -> Result<Effective, SettingsError> {
+    let mut loaded = sandgate_config::load(sources)?;
+    let open = matches!(loaded.trust, TrustState::Unknown | TrustState::ChangedSince { .. });
+    if open && asked == Asked::Person && trust::ask(sources, &loaded)? {
+        loaded = sandgate_config::load(sources)?;
+    }
+    for note in &loaded.notes {
+        warn(note);
+    }
+    if let TrustState::ChangedSince { loosenings } = &loaded.trust {
+        let first = loosenings.first().map(ToString::to_string).unwrap_or_default();
+        let more = match loosenings.len() {
+            0 | 1 => String::new(),
+            number => format!(", and {} more", number - 1),
+        };
+        warn(&format!(
+            "this project's settings would loosen yours, which does not count until you have seen \
+             them with sandgate trust: {first}{more}"
+        ));
+    }
+    let rules = rules_of(&loaded);
+    Ok(Effective { config: loaded.config, rules })
+}
+
+/// The rules in effect: the person's own, those of the files that the settings name, and those of a
+/// trusted project. Files that are not in order are told of, and not used.
+fn rules_of(loaded: &Loaded) -> Rules {
+    let mut all = Rules::default();
+    if let Some(home) = config_home() {
+        let own = rules::load(&home, ProjectRules::None);
+        for error in &own.broken {
+            complain(&error.to_string());
+        }
+        all = own.rules;
+    }
+    for file in loaded.config.rules_files() {
+        match rules::load_file(file) {
+            Ok(rules) => all.extend(rules.iter().cloned()),
+            Err(error) => complain(&error.to_string()),
+        }
+    }
+    for project in &loaded.rules {
+        let label = project.file.path.display().to_string();
+        // The text that was looked at is the one that counts: the file may have changed since.
+        match Rules::parse_of_project(&project.file.text, &label) {
+            Ok(rules) => {
+                let allows = |rule: &&_| is_allowing(rule);
+                let unseen = rules.iter().filter(allows).count();
+                if !project.seen && unseen > 0 {
+                    warn(&format!(
+                        "what {label} allows does not count until you have seen it with sandgate \
+                         trust"
+                    ));
+                }
+                all.extend(rules.into_iter().filter(|rule| project.seen || !is_allowing(rule)));
+            }
+            Err(error) => complain(&error.to_string()),
+        }
+    }
+    all
+}
+
+fn is_allowing(rule: &sandgate_runtime::policy::Rule) -> bool {
+    rule.decision == Decision::Allow
+}
+
+fn warn(what: &str) {
+    let _ = io::stderr().write_all(&notes::warning(&visible(what)));
+}
+
+fn complain(what: &str) {
+    let _ = io::stderr().write_all(&notes::error(what, None));
 }

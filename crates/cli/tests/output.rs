@@ -236,5 +236,5 @@ fn much_output_leaves_the_file_system_alone() {
         entries.map(|entry| entry.unwrap().file_name()).collect::<Vec<_>>()
     };
     eventually("nothing else is there", || (names(world.home()) == [".codex"]).then_some(()));
-    assert_eq!(names(&world.path(".codex")), ["audit"]);
+    assert_eq!(names(&world.path(".codex")), ["audit", "config.toml"]);
 }

@@ -233,6 +233,24 @@ fn nobody_hears_who_did_not_ask() {
     assert!(usual.accept().is_err(), "somebody was called");
 }
 
+/// spec TELEMETRY.9: A collector can be named by `otel.endpoint` in the settings; the standard variables
+/// outweigh it.
+#[test]
+fn the_settings_name_a_collector() {
+    let world = World::new();
+    let (named, other) = (Collector::start(), Collector::start());
+    world.set(&format!("{}otel.endpoint = {:?}\n", support::AS_TRUSTED, named.endpoint));
+    let lines = [shell("one", &["true"])];
+    assert_eq!(ended(&mut calling(&world, &[], &lines)).code, Some(0));
+    let mut command = calling(&world, &[], &lines);
+    command.env("OTEL_EXPORTER_OTLP_ENDPOINT", &other.endpoint);
+    assert_eq!(ended(&mut command).code, Some(0));
+    let count = |collector: Collector| {
+        figures(&collector.all()).get("codex.tool.call success=true tool=shell").copied()
+    };
+    assert_eq!((count(named), count(other)), (Some(1), Some(1)));
+}
+
 /// spec TELEMETRY.4: A collector that is not there, or does not answer, changes no result and no exit code,
 /// and the end of the program does not wait for it, however long it may take.
 #[test]

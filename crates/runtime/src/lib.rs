@@ -67,6 +67,8 @@ pub use sandgate_policy::{
 };
 /// Whether a shell reads the person's profile first.
 pub use sandgate_process::Login;
+/// How much of an output a model is given.
+pub use sandgate_process::ModelFormat;
 /// What became of the file that holds all of a command's output.
 pub use sandgate_process::SpillReport;
 /// What becomes of commands where something of the sandbox is missing.

@@ -6,6 +6,7 @@
 mod arguments;
 mod bare;
 mod concurrency;
+mod config;
 mod interactive;
 mod leaks;
 mod library;
@@ -73,6 +74,7 @@ const MEASUREMENTS: &[Measurement] = &[
         about: "what the cage costs, and what others cost",
         run: sandbox::measure,
     },
+    Measurement { name: "config", about: "what reading the settings costs", run: config::measure },
     Measurement { name: "policy", about: "what judging a command costs", run: policy::measure },
     Measurement {
         name: "orchestrator",

@@ -18,17 +18,30 @@ pub(super) fn measure(session: &mut Session) {
     session.take("sandgate run, 1 GiB through", run_through);
 }
 
-/// A person's home and workspace, empty but for the record of what was run.
-struct Home(tempfile::TempDir);
+/// A person's home and workspace, with the settings for a directory that they trust.
+pub(super) struct Home(tempfile::TempDir);
 
 impl Home {
+    pub(super) fn new(session: &Session) -> anyhow::Result<Self> {
+        let home = Self(session.scratch()?);
+        home.set("sandbox_mode = \"workspace-write\"\napproval_policy = \"on-request\"\n")?;
+        Ok(home)
+    }
+
+    /// Gives the person other settings.
+    pub(super) fn set(&self, settings: &str) -> anyhow::Result<()> {
+        let directory = self.0.path().join(".codex");
+        std::fs::create_dir_all(&directory)?;
+        Ok(std::fs::write(directory.join("config.toml"), settings)?)
+    }
+
     fn command(&self, program: &Path, args: &[&str]) -> Command {
         let mut command = bare::quiet(program, args);
         command.current_dir(self.0.path()).env("CODEX_HOME", self.0.path().join(".codex"));
         command
     }
 
-    fn run(&self, program: &Path, args: &[&str]) -> anyhow::Result<()> {
+    pub(super) fn run(&self, program: &Path, args: &[&str]) -> anyhow::Result<()> {
         let status = self.command(program, args).status()?;
         anyhow::ensure!(status.success(), "sandgate {} ended badly: {status}", args.join(" "));
         Ok(())
@@ -37,7 +50,7 @@ impl Home {
 
 /// Two words are a program and its argument, so no shell takes part.
 fn run_program(session: &Session, progress: &Progress) -> anyhow::Result<Vec<Row>> {
-    let (program, home) = (session.program()?, Home(session.scratch()?));
+    let (program, home) = (session.program()?, Home::new(session)?);
     let nothing = bare::true_program()?;
     let args = ["run", "--", &bare::text(&nothing)?, "x"];
     let pair = by_turns(
@@ -51,7 +64,7 @@ fn run_program(session: &Session, progress: &Progress) -> anyhow::Result<Vec<Row
 
 /// One word is a script for a login shell.
 fn run_script(session: &Session, progress: &Progress) -> anyhow::Result<Vec<Row>> {
-    let (program, home) = (session.program()?, Home(session.scratch()?));
+    let (program, home) = (session.program()?, Home::new(session)?);
     let bash = bare::find("bash")?;
     let pair = by_turns(
         session.times(50, 5),
@@ -63,7 +76,7 @@ fn run_script(session: &Session, progress: &Progress) -> anyhow::Result<Vec<Row>
 }
 
 fn run_through(session: &Session, progress: &Progress) -> anyhow::Result<Vec<Row>> {
-    let (program, home) = (session.program()?, Home(session.scratch()?));
+    let (program, home) = (session.program()?, Home::new(session)?);
     let (head, cat) = (bare::find("head")?, bare::find("cat")?);
     let bytes = GIB.to_string();
     let producer = ["-c", &bytes, "/dev/zero"];

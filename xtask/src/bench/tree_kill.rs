@@ -107,7 +107,8 @@ fn after_kill(session: &Session, progress: &Progress) -> anyhow::Result<Vec<Row>
 fn kill_once(session: &Session, program: &Path) -> anyhow::Result<Duration> {
     let tree = Tree::new(session)?;
     // Without the cage, in which process ids are not those that are watched here.
-    let mut args = vec!["run", "--sandbox", "danger-full-access", "--", "bash"];
+    let mut args = vec!["run", "--sandbox", "danger-full-access"];
+    args.extend(["--ask-for-approval", "on-request", "--", "bash"]);
     args.extend(TREE_ARGS);
     let mut sandgate = bare::quiet(program, &args)
         .envs(tree.environment())

@@ -5,12 +5,14 @@ mod wire;
 
 use crate::arguments::usage_error;
 use crate::decide::{Decide, Decider, Feedback};
-use crate::session::CliSession;
+use crate::session::{CliSession, PreparedSession};
 use crate::{exit, notes, telemetry};
 use clap::error::ErrorKind;
 use lines::Lines;
 use sandgate_protocol::{AnsweredBy, Event, ToolCall, visible_line};
-use sandgate_runtime::{Approver, Delivery, Requester, Runtime, Session, Turn, TurnDiffs};
+use sandgate_runtime::{
+    Approver, Delivery, Requester, Runtime, Session, SessionConfig, Turn, TurnDiffs,
+};
 use std::collections::VecDeque;
 use std::io::{self, Write as _};
 use std::path::PathBuf;
@@ -72,7 +74,11 @@ pub(crate) fn understand(cli: CliCall) -> Result<CallArguments, clap::Error> {
 
 /// Makes the calls and says how this program is to end.
 pub(crate) fn call(arguments: &CallArguments) -> ExitCode {
-    let code = start(&arguments.cli).unwrap_or_else(|error| {
+    let prepared = match arguments.cli.session.prepare() {
+        Ok(prepared) => prepared,
+        Err(error) => return ExitCode::from(error.tell()),
+    };
+    let code = start(&arguments.cli, prepared).unwrap_or_else(|error| {
         let _ = io::stderr().write_all(&notes::error(&error.to_string(), None));
         exit::FAILED
     });
@@ -80,23 +86,27 @@ pub(crate) fn call(arguments: &CallArguments) -> ExitCode {
 }
 
 /// Makes the two runtimes, ours first: it forks, and that must come before threads.
-fn start(cli: &CliCall) -> io::Result<u8> {
+fn start(cli: &CliCall, prepared: PreparedSession) -> io::Result<u8> {
     let runtime = Arc::new(Runtime::start().map_err(io::Error::other)?);
     let lines = match &cli.file {
         Some(file) => Some(Lines::open(file)?),
         None => None,
     };
-    let _telemetry = telemetry::start();
+    let _telemetry = telemetry::start(prepared.collector.as_deref());
     let asynchronous = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let served = asynchronous.block_on(serve(runtime, cli, lines));
+    let served = asynchronous.block_on(serve(runtime, cli, prepared.config, lines));
     // A question that nobody answered in time is still being read from the terminal, and that read
     // cannot be called off.
     asynchronous.shutdown_background();
     served
 }
 
-async fn serve(runtime: Arc<Runtime>, cli: &CliCall, lines: Option<Lines>) -> io::Result<u8> {
-    let mut config = cli.session.config();
+async fn serve(
+    runtime: Arc<Runtime>,
+    cli: &CliCall,
+    mut config: SessionConfig,
+    lines: Option<Lines>,
+) -> io::Result<u8> {
     config.front_end = "call".to_owned();
     let patience = config.approval_timeout;
     if !cli.events {

@@ -3,6 +3,7 @@
 mod prompt;
 mod words;
 
+pub(crate) use prompt::ask_person;
 pub(crate) use words::Prepared;
 
 use sandgate_protocol::{ApprovalId, Event, ReviewDecision};

@@ -71,6 +71,27 @@ impl Terminal {
     }
 }
 
+/// Asks the person at the terminal, before any work has begun, and waits for one of these letters.
+/// None if nobody sits there.
+pub(crate) fn ask_person(question: &str, choices: &str, answers: &[&str]) -> Option<String> {
+    let Terminal { file } = Terminal::open()?;
+    forget_what_was_typed(&file);
+    let mut page = AutoStream::new(file.try_clone().ok()?, AutoStream::choice(&file));
+    write!(page, "{question}").ok()?;
+    let mut lines = BufReader::new(&file);
+    loop {
+        write!(page, "{choices}\n> ").ok()?;
+        let mut line = String::new();
+        if lines.read_line(&mut line).ok()? == 0 {
+            return None;
+        }
+        match answers.iter().find(|answer| line.trim().eq_ignore_ascii_case(answer)) {
+            Some(answer) => return Some((*answer).to_owned()),
+            None => writeln!(page, "Please type one of the letters.").ok()?,
+        }
+    }
+}
+
 /// Shows a question and reads lines until one is an answer, or nobody waits for it any more.
 fn converse(
     terminal: &File,

@@ -81,11 +81,15 @@ fn no_process(id: &str) -> DaemonError {
 }
 
 async fn start(place: &Place, started: &Started, form: Form) -> Ended {
+    // A person may be asked about the directory first.
+    let terms = match started.session.terms() {
+        Ok(terms) => terms,
+        Err(error) => return Ok(error.tell()),
+    };
     let program = std::env::current_exe().map_err(failed)?;
     let client = Client::find_or_start(place, &Launcher { program }).await?;
     let decider = decider(&started.session.decide())?;
     let mut talk = Talk { client, decider };
-    let terms = started.session.terms().map_err(failed)?;
     talk.open(&Request::Open { terms }).await?;
     let result = talk.call("exec_command", &started.arguments).await?;
     talk.conclude(&result, form)

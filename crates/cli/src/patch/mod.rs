@@ -6,14 +6,15 @@ use crate::arguments::usage_error;
 use crate::decide::{Decide, Decider, Feedback};
 use crate::sandbox::Mode;
 use crate::session::{Asking, CliSession};
+use crate::settings::CliSettings;
 use crate::signals::Signals;
 use crate::{exit, notes};
 use clap::error::ErrorKind;
 use sandgate_protocol::{CodexErr, Event, SIGNAL_INTERRUPT, visible, visible_line};
 use sandgate_runtime::audit::PatchedFile;
 use sandgate_runtime::{
-    BrokenPatches, Delivery, LARGEST_PATCH, PatchApproval, Requester, Runtime, Session, Stop, Turn,
-    new_call_id,
+    BrokenPatches, Delivery, LARGEST_PATCH, PatchApproval, Requester, Runtime, Session,
+    SessionConfig, Stop, Turn, new_call_id,
 };
 use std::fs::File;
 use std::io::{self, Read, Write as _};
@@ -62,12 +63,13 @@ struct CliText {
     #[arg(long, value_name = "DIR")]
     cd: Option<PathBuf>,
 
-    /// When a person is asked: untrusted, on-failure, on-request, never [default: on-request]
+    /// When a person is asked: untrusted, on-failure, on-request, never [default: as your settings
+    /// say]
     #[arg(long, value_enum, value_name = "POLICY", hide_possible_values = true)]
     ask_for_approval: Option<Asking>,
 
-    /// Where the patch may write: read-only, workspace-write, danger-full-access [default:
-    /// workspace-write]
+    /// Where the patch may write: read-only, workspace-write, danger-full-access [default: as your
+    /// settings say]
     #[arg(long, value_enum, value_name = "MODE", hide_possible_values = true)]
     sandbox: Option<Mode>,
 
@@ -83,6 +85,9 @@ struct CliText {
     /// Report as one line of JSON
     #[arg(long)]
     json: bool,
+
+    #[command(flatten)]
+    settings: CliSettings,
 }
 
 /// What `sandgate patch` is to do.
@@ -116,7 +121,7 @@ pub(crate) fn understand(cli: CliPatch) -> Result<PatchArguments, clap::Error> {
         CliVerb::Apply(text) => (Verb::Apply, "patch apply", text),
         CliVerb::Check(text) => (Verb::Check, "patch check", text),
     };
-    let CliText { file, cd, ask_for_approval, sandbox, writable, decide, json } = text;
+    let CliText { file, cd, ask_for_approval, sandbox, writable, decide, json, settings } = text;
     let approval_timeout = None;
     let session = CliSession {
         cd,
@@ -126,6 +131,8 @@ pub(crate) fn understand(cli: CliPatch) -> Result<PatchArguments, clap::Error> {
         network: false,
         decide,
         approval_timeout,
+        full_auto: false,
+        settings,
     };
     let conflict = |message| usage_error(name, ErrorKind::ArgumentConflict, message);
     session.check().map_err(conflict)?;
@@ -139,7 +146,11 @@ pub(crate) fn understand(cli: CliPatch) -> Result<PatchArguments, clap::Error> {
 
 /// Does it and says how this program is to end.
 pub(crate) fn patch(arguments: &PatchArguments) -> ExitCode {
-    let code = start(arguments).unwrap_or_else(|error| match error.kind() {
+    let prepared = match arguments.session.prepare() {
+        Ok(prepared) => prepared,
+        Err(error) => return ExitCode::from(error.tell()),
+    };
+    let code = start(arguments, prepared.config).unwrap_or_else(|error| match error.kind() {
         io::ErrorKind::BrokenPipe => exit::OUTPUT_CLOSED,
         _ => {
             complain(&error.to_string(), None);
@@ -150,7 +161,7 @@ pub(crate) fn patch(arguments: &PatchArguments) -> ExitCode {
 }
 
 /// Makes the two runtimes, ours first: it forks, and that must come before threads.
-fn start(arguments: &PatchArguments) -> io::Result<u8> {
+fn start(arguments: &PatchArguments, config: SessionConfig) -> io::Result<u8> {
     let runtime = Arc::new(Runtime::start().map_err(io::Error::other)?);
     let text = match read(&arguments.file)? {
         Ok(text) => text,
@@ -160,7 +171,7 @@ fn start(arguments: &PatchArguments) -> io::Result<u8> {
         }
     };
     let asynchronous = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    asynchronous.block_on(work(runtime, arguments, &text))
+    asynchronous.block_on(work(runtime, arguments, config, &text))
 }
 
 /// The text of a patch, or why it cannot be one.
@@ -191,12 +202,16 @@ fn name_of(file: &Path) -> String {
     }
 }
 
-async fn work(runtime: Arc<Runtime>, arguments: &PatchArguments, text: &str) -> io::Result<u8> {
+async fn work(
+    runtime: Arc<Runtime>,
+    arguments: &PatchArguments,
+    mut config: SessionConfig,
+    text: &str,
+) -> io::Result<u8> {
     let stop = Stop::default();
     let signals = Signals::listen(&stop)?;
     let decide = arguments.session.decide();
     let decider = Decider::new(&decide, Feedback::ToRecord)?;
-    let mut config = arguments.session.config();
     config.front_end = "patch".to_owned();
     if arguments.verb == Verb::Check {
         // Nothing is changed, so there will be nothing to record.

@@ -5,14 +5,16 @@ use super::list::cited;
 use super::tree::{BAD, GOOD, OPEN, STRONG, Tree, painted};
 use super::{command, rules_of, say, say_json};
 use crate::arguments::usage_error;
-use crate::session::Asking;
-use crate::settings::rules_in_effect;
+use crate::session::{Asking, policy_flags, with_options};
+use crate::settings::{self, CliSettings, Effective, SettingsError};
+use crate::trust::Asked;
 use crate::{exit, notes};
 use anstyle::Style;
 use clap::error::ErrorKind;
 use sandgate_protocol::{AskForApproval, NetworkAccess, SandboxPermissions};
 use sandgate_protocol::{SandboxPolicy, SandboxType};
 use sandgate_runtime::enforcement;
+use sandgate_runtime::policy::Rules;
 use sandgate_runtime::policy::{ClassName, ExplainedCommand, ExplainedRequirement, ExplainedTerms};
 use sandgate_runtime::policy::{ExplainedWord, Explanation, SandboxAvailability, Terms};
 use sandgate_runtime::policy::{Surroundings, judge, propose, surroundings};
@@ -40,11 +42,11 @@ pub(super) struct CliExplain {
     #[arg(last = true, required = true, value_name = "COMMAND")]
     command: Vec<OsString>,
 
-    /// When a person is asked [default: on-request]
+    /// When a person is asked [default: as your settings say]
     #[arg(long, value_enum, value_name = "POLICY", alias = "approval")]
     ask_for_approval: Option<Asking>,
 
-    /// What commands may touch [default: workspace-write]
+    /// What commands may touch [default: as your settings say]
     #[arg(long, value_enum, value_name = "MODE")]
     sandbox: Option<Mode>,
 
@@ -75,6 +77,9 @@ pub(super) struct CliExplain {
     /// Print it as JSON
     #[arg(long)]
     json: bool,
+
+    #[command(flatten)]
+    settings: CliSettings,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -89,12 +94,27 @@ enum Mode {
     DangerFullAccess,
 }
 
+impl Mode {
+    /// The same as the settings have it; there is none for a sandbox of somebody else's.
+    fn as_setting(self) -> Option<crate::sandbox::Mode> {
+        match self {
+            Self::ReadOnly => Some(crate::sandbox::Mode::ReadOnly),
+            Self::WorkspaceWrite => Some(crate::sandbox::Mode::WorkspaceWrite),
+            Self::DangerFullAccess => Some(crate::sandbox::Mode::DangerFullAccess),
+            Self::ExternalSandbox => None,
+        }
+    }
+}
+
 /// What `sandgate policy explain` is to do.
 #[derive(Debug)]
 pub(crate) struct ExplainArguments {
     argv: Vec<String>,
-    approval: AskForApproval,
-    sandbox: SandboxPolicy,
+    asking: Option<Asking>,
+    mode: Option<Mode>,
+    writable: Vec<PathBuf>,
+    network: bool,
+    settings: CliSettings,
     permissions: SandboxPermissions,
     pretend_there_is_no_sandbox: bool,
     directory: PathBuf,
@@ -109,24 +129,13 @@ pub(super) fn understand(cli: CliExplain) -> Result<ExplainArguments, clap::Erro
         let message = crate::session::ONLY_WORKSPACE_WRITE.to_owned();
         return Err(usage_error("policy explain", ErrorKind::ArgumentConflict, message));
     }
-    let network_access = match cli.network {
-        true => NetworkAccess::Enabled,
-        false => NetworkAccess::Restricted,
-    };
     Ok(ExplainArguments {
         argv: command("policy explain", cli.command)?,
-        approval: cli.ask_for_approval.unwrap_or(Asking::OnRequest).into(),
-        sandbox: match mode {
-            Mode::ReadOnly => SandboxPolicy::ReadOnly,
-            Mode::WorkspaceWrite => SandboxPolicy::WorkspaceWrite {
-                writable_roots: cli.writable.iter().flat_map(std::path::absolute).collect(),
-                network_access,
-                exclude_tmpdir_env_var: false,
-                exclude_slash_tmp: false,
-            },
-            Mode::ExternalSandbox => SandboxPolicy::ExternalSandbox { network_access },
-            Mode::DangerFullAccess => SandboxPolicy::DangerFullAccess,
-        },
+        asking: cli.ask_for_approval,
+        mode: cli.sandbox,
+        writable: cli.writable,
+        network: cli.network,
+        settings: cli.settings,
         permissions: match cli.escalated {
             true => SandboxPermissions::RequireEscalated,
             false => SandboxPermissions::UseDefault,
@@ -138,16 +147,42 @@ pub(super) fn understand(cli: CliExplain) -> Result<ExplainArguments, clap::Erro
     })
 }
 
+/// The session that the command would run in.
+struct Policies {
+    approval: AskForApproval,
+    sandbox: SandboxPolicy,
+    rules: Rules,
+}
+
+/// What the settings and the options come to.
+fn policies(arguments: &ExplainArguments) -> Result<Policies, SettingsError> {
+    let mode = arguments.mode.and_then(Mode::as_setting);
+    let flags = policy_flags(arguments.asking, mode, false);
+    let sources = settings::sources(&arguments.settings, &arguments.directory, flags);
+    let Effective { config, rules } = settings::effective(&sources, Asked::Nobody)?;
+    let sandbox = match arguments.mode {
+        Some(Mode::ExternalSandbox) => {
+            SandboxPolicy::ExternalSandbox { network_access: NetworkAccess::Restricted }
+        }
+        _ => with_options(config.sandbox_policy(), &arguments.writable, arguments.network)?,
+    };
+    Ok(Policies { approval: config.approval_policy(), sandbox, rules })
+}
+
 pub(super) fn explain(arguments: &ExplainArguments) -> u8 {
+    let policies = match policies(arguments) {
+        Ok(policies) => policies,
+        Err(error) => return error.tell(),
+    };
     let rules = match arguments.rules.as_slice() {
-        [] => rules_in_effect(),
+        [] => policies.rules.clone(),
         files => match rules_of(files) {
             Ok(rules) => rules,
             Err(code) => return code,
         },
     };
     let around = match surroundings(&arguments.directory) {
-        Ok(around) => beside(around, &arguments.sandbox),
+        Ok(around) => beside(around, &policies.sandbox),
         Err(error) => {
             let advice = notes::advice(error.kind());
             let _ = io::stderr().write_all(&notes::error(&error.to_string(), advice));
@@ -156,7 +191,7 @@ pub(super) fn explain(arguments: &ExplainArguments) -> u8 {
     };
     let judgement = judge(&arguments.argv, &around, &rules);
     let proposal = propose(&judgement, None);
-    let terms = terms(arguments);
+    let terms = terms(arguments, &policies);
     let explanation =
         sandgate_runtime::policy::explain(&arguments.argv, &judgement, &terms, proposal);
     match arguments.json {
@@ -173,12 +208,12 @@ fn beside(mut around: Surroundings, policy: &SandboxPolicy) -> Surroundings {
     around
 }
 
-fn terms(arguments: &ExplainArguments) -> Terms<'_> {
+fn terms<'a>(arguments: &ExplainArguments, policies: &'a Policies) -> Terms<'a> {
     let missing =
         arguments.pretend_there_is_no_sandbox || enforcement().sandbox == SandboxType::None;
     Terms {
-        approval: arguments.approval,
-        sandbox: &arguments.sandbox,
+        approval: policies.approval,
+        sandbox: &policies.sandbox,
         permissions: arguments.permissions,
         availability: match missing {
             true => SandboxAvailability::Unavailable,

@@ -3,13 +3,15 @@
 use super::harmless::{line, word};
 use super::tree::{BAD, FAINT, GOOD, OPEN, STRONG, Tree, painted};
 use super::{rules_of, say, say_json};
-use crate::settings::{config_home, rules_in_effect};
+use crate::settings::{self, CliSettings, config_home};
+use crate::trust::Asked;
 use sandgate_runtime::policy::{ExplainedPattern, ExplainedRule};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 const HELP: &str = "\
 Rules are in the files rules/*.toml of your settings, which are in ~/.codex unless CODEX_HOME names
-another place. A file that is not in order is told of, and none of its rules is used.
+another place, in the files that your settings name, and in .codex/rules/*.toml of a project that
+you trust. A file that is not in order is told of, and none of its rules is used.
 
 Exit codes: 0; 1 if a file of --rules is not in order; 2 if this command line makes no sense.";
 
@@ -23,6 +25,9 @@ pub(super) struct CliList {
     /// Print them as JSON
     #[arg(long)]
     json: bool,
+
+    #[command(flatten)]
+    settings: CliSettings,
 }
 
 /// What `sandgate policy list` is to do.
@@ -30,11 +35,12 @@ pub(super) struct CliList {
 pub(crate) struct ListArguments {
     rules: Vec<PathBuf>,
     json: bool,
+    settings: CliSettings,
 }
 
 impl From<CliList> for ListArguments {
     fn from(cli: CliList) -> Self {
-        Self { rules: cli.rules, json: cli.json }
+        Self { rules: cli.rules, json: cli.json, settings: cli.settings }
     }
 }
 
@@ -45,7 +51,13 @@ struct Listed {
 
 pub(super) fn list(arguments: &ListArguments) -> u8 {
     let rules = match arguments.rules.as_slice() {
-        [] => rules_in_effect(),
+        [] => {
+            let sources = settings::sources(&arguments.settings, Path::new("."), Vec::new());
+            match settings::effective(&sources, Asked::Nobody) {
+                Ok(effective) => effective.rules,
+                Err(error) => return error.tell(),
+            }
+        }
         files => match rules_of(files) {
             Ok(rules) => rules,
             Err(code) => return code,

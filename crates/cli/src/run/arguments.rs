@@ -42,7 +42,8 @@ pub(crate) struct CliRun {
     #[command(flatten)]
     session: CliSession,
 
-    /// End the command after N milliseconds, 0 for never [default: 0]
+    /// End the command after N milliseconds, 0 for never [default: timeouts.command_ms of your
+    /// settings, 0 without it]
     #[arg(long, value_name = "N")]
     timeout_ms: Option<u64>,
 
@@ -68,9 +69,20 @@ pub(crate) struct CliRun {
 pub(crate) struct RunArguments {
     pub(super) command: CommandLine,
     pub(super) session: CliSession,
-    pub(super) expiration: ExecExpiration,
+    timeout_ms: Option<u64>,
     pub(super) input: CommandInput,
     pub(super) format: Format,
+}
+
+impl RunArguments {
+    /// When the command is ended. `usual` is the limit that the settings name, if they do.
+    pub(super) fn expiration(&self, usual: Option<Duration>) -> ExecExpiration {
+        match (self.timeout_ms, usual) {
+            (Some(0), _) | (None, None) => ExecExpiration::Cancellation,
+            (Some(limit), _) => ExecExpiration::Timeout(Duration::from_millis(limit)),
+            (None, Some(limit)) => ExecExpiration::Timeout(limit),
+        }
+    }
 }
 
 /// What is written to standard output.
@@ -103,10 +115,7 @@ pub(crate) fn understand(run: CliRun) -> Result<RunArguments, clap::Error> {
     Ok(RunArguments {
         command,
         session,
-        expiration: match timeout_ms {
-            None | Some(0) => ExecExpiration::Cancellation,
-            Some(limit) => ExecExpiration::Timeout(Duration::from_millis(limit)),
-        },
+        timeout_ms,
         input: if stdin { CommandInput::Inherited } else { CommandInput::Nothing },
         format: if json { Format::JsonLines } else { Format::Passthrough },
     })
@@ -141,8 +150,14 @@ mod tests {
     /// none.
     #[test]
     fn there_is_no_time_limit_unless_one_is_named() {
-        let limit = |words: &[&str]| understood(words).unwrap().expiration.timeout();
+        let limit = |words: &[&str]| understood(words).unwrap().expiration(None).timeout();
         assert_eq!(limit(&["--", "true"]), None);
+        assert_eq!(limit(&["--timeout-ms", "250", "--", "true"]), Some(Duration::from_millis(250)));
+        assert_eq!(limit(&["--timeout-ms", "0", "--", "true"]), None);
+        // The settings may name another, and the option wins.
+        let usual = Some(Duration::from_millis(7));
+        let limit = |words: &[&str]| understood(words).unwrap().expiration(usual).timeout();
+        assert_eq!(limit(&["--", "true"]), usual);
         assert_eq!(limit(&["--timeout-ms", "250", "--", "true"]), Some(Duration::from_millis(250)));
         assert_eq!(limit(&["--timeout-ms", "0", "--", "true"]), None);
     }

@@ -7,13 +7,14 @@ mod show;
 pub(crate) use arguments::{CliRun, RunArguments, understand};
 
 use crate::decide::{Decider, Feedback};
+use crate::session::PreparedSession;
 use crate::signals::Signals;
 use crate::writer::Writer;
 use crate::{exit, notes, telemetry};
 use arguments::Format;
 use sandgate_protocol::{
-    AnsweredBy, CodexErr, Event, ExecApprovalRequest, ReviewDecision, SIGNAL_INTERRUPT,
-    SessionEvent, visible, visible_line,
+    AnsweredBy, CodexErr, Event, ExecApprovalRequest, ExecExpiration, ReviewDecision,
+    SIGNAL_INTERRUPT, SessionEvent, visible, visible_line,
 };
 use sandgate_runtime::{
     Approver, AskedCommand, Attempted, CommandLine, CommandOutcome, Delivery, KeepOutput, Runtime,
@@ -32,7 +33,11 @@ const MOST_DENIALS: usize = 8;
 
 /// Runs the command and says how this program is to end.
 pub(crate) fn run(arguments: RunArguments) -> ExitCode {
-    let code = start(arguments).unwrap_or_else(|error| {
+    let prepared = match arguments.session.prepare() {
+        Ok(prepared) => prepared,
+        Err(error) => return ExitCode::from(error.tell()),
+    };
+    let code = start(arguments, prepared).unwrap_or_else(|error| {
         complain(&error.to_string(), None);
         exit::FAILED
     });
@@ -40,14 +45,18 @@ pub(crate) fn run(arguments: RunArguments) -> ExitCode {
 }
 
 /// Makes the two runtimes, ours first: it forks, and that must come before threads.
-fn start(arguments: RunArguments) -> io::Result<u8> {
+fn start(arguments: RunArguments, prepared: PreparedSession) -> io::Result<u8> {
     let runtime = Arc::new(Runtime::start().map_err(io::Error::other)?);
-    let _telemetry = telemetry::start();
+    let _telemetry = telemetry::start(prepared.collector.as_deref());
     let asynchronous = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    asynchronous.block_on(run_command(runtime, arguments))
+    asynchronous.block_on(run_command(runtime, arguments, prepared))
 }
 
-async fn run_command(runtime: Arc<Runtime>, arguments: RunArguments) -> io::Result<u8> {
+async fn run_command(
+    runtime: Arc<Runtime>,
+    arguments: RunArguments,
+    prepared: PreparedSession,
+) -> io::Result<u8> {
     let stop = Stop::default();
     let signals = Signals::listen(&stop)?;
     let writer = Writer::start(&stop)?;
@@ -55,7 +64,9 @@ async fn run_command(runtime: Arc<Runtime>, arguments: RunArguments) -> io::Resu
     let show = Arc::new(Show { writer: writer.clone(), format, stop: stop.clone() });
     let decide = arguments.session.decide();
     let decider = Decider::new(&decide, Feedback::ToRecord)?;
-    let session = match Session::start(runtime, config(&arguments, &show)) {
+    let PreparedSession { config, command_timeout, .. } = prepared;
+    let expiration = arguments.expiration(command_timeout);
+    let session = match Session::start(runtime, of_run(config, &show)) {
         Ok(session) => session,
         Err(error) => {
             complain(&error.to_string(), notes::advice(error.kind()));
@@ -63,7 +74,7 @@ async fn run_command(runtime: Arc<Runtime>, arguments: RunArguments) -> io::Resu
         }
     };
     let approver = decider.can_answer().then(|| session.approver(decide.answering()));
-    let (text, expiration) = (text_of(&arguments.command), arguments.expiration);
+    let text = text_of(&arguments.command);
     let mut watch = Watch {
         show,
         stop,
@@ -73,7 +84,7 @@ async fn run_command(runtime: Arc<Runtime>, arguments: RunArguments) -> io::Resu
         asked_again: false,
         unheard: None,
     };
-    let outcome = watch.run(&session, arguments).await;
+    let outcome = watch.run(&session, arguments, expiration).await;
     if let (Ok(attempted), Format::Passthrough) = (&outcome, format) {
         writer.note(notes::of_end(&attempted.output.output, expiration)).await;
         writer.note(watch.blocked(attempted, &session)).await;
@@ -82,8 +93,7 @@ async fn run_command(runtime: Arc<Runtime>, arguments: RunArguments) -> io::Resu
     Ok(watch.conclude(&outcome, &text, signals.received()))
 }
 
-fn config(arguments: &RunArguments, show: &Arc<Show>) -> SessionConfig {
-    let mut config = arguments.session.config();
+fn of_run(mut config: SessionConfig, show: &Arc<Show>) -> SessionConfig {
     config.front_end = "run".to_owned();
     // All of it is shown as it comes, and a file of ours would be gone before anybody read it.
     config.keep = KeepOutput::HeadAndTail;
@@ -114,8 +124,13 @@ struct Watch {
 }
 
 impl Watch {
-    async fn run(&mut self, session: &Session, arguments: RunArguments) -> Outcome {
-        let RunArguments { command, expiration, input, format, .. } = arguments;
+    async fn run(
+        &mut self,
+        session: &Session,
+        arguments: RunArguments,
+        expiration: ExecExpiration,
+    ) -> Outcome {
+        let RunArguments { command, input, format, .. } = arguments;
         let mut events = session
             .events(match format {
                 Format::Passthrough => Delivery::WithoutOutput,

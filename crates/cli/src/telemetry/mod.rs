@@ -34,6 +34,9 @@ const PATIENCE_AT_THE_END: Duration = Duration::from_secs(1);
 /// What is sent to collectors comes from here, and from no crate that we only use.
 const OURS: &str = "sandgate_runtime";
 
+/// The standard variable for the base address of a collector.
+const ENDPOINT: &str = "OTEL_EXPORTER_OTLP_ENDPOINT";
+
 /// Sends what is left when it is dropped.
 #[must_use]
 pub(crate) struct Telemetry {
@@ -43,8 +46,13 @@ pub(crate) struct Telemetry {
 
 /// Begins to listen, if anybody wants to hear. Threads are made only then; call it after the runtime was
 /// started, which forks, and before a session, which looks for who listens.
-pub(crate) fn start() -> Telemetry {
-    let settings = Settings::from_environment(|name| std::env::var(name).ok());
+///
+/// `collector` is the base address that the person's settings name; the environment outweighs it.
+pub(crate) fn start(collector: Option<&str>) -> Telemetry {
+    let settings = Settings::from_environment(|name| {
+        let named = std::env::var(name).ok();
+        named.or_else(|| collector.filter(|_| name == ENDPOINT).map(str::to_owned))
+    });
     let settings = settings.unwrap_or_else(|why| {
         complain(&why);
         Settings::default()

@@ -22,7 +22,11 @@ pub(crate) const UNCONFINED: &str =
 /// ids are those of the machine.
 pub(crate) const FULL_ACCESS: [&str; 2] = ["--sandbox", "danger-full-access"];
 
-/// A person's home, where nothing is configured.
+/// What a person has set who works like in a directory that they trust, wherever they are.
+pub(crate) const AS_TRUSTED: &str =
+    "sandbox_mode = \"workspace-write\"\napproval_policy = \"on-request\"\n";
+
+/// A person's home, with settings like those for directories that they trust.
 pub(crate) struct World {
     root: TempDir,
 }
@@ -57,6 +61,22 @@ impl Outcome {
 
 impl World {
     pub(crate) fn new() -> Self {
+        let world = Self::untouched();
+        world.set(AS_TRUSTED);
+        world
+    }
+
+    /// Writes the person's settings, so that nobody else can write them, whatever the umask is.
+    pub(crate) fn set(&self, settings: &str) {
+        let file = self.path(".codex/config.toml");
+        fs::create_dir_all(self.path(".codex")).unwrap();
+        fs::write(&file, settings).unwrap();
+        #[cfg(unix)]
+        fs::set_permissions(&file, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+    }
+
+    /// One where nothing is set.
+    pub(crate) fn untouched() -> Self {
         Self { root: tempfile::tempdir().unwrap() }
     }
 

@@ -1,0 +1,237 @@
+//! Reads what there is to read for a directory, and resolves it.
+
+use crate::check::Owner;
+use crate::config::Config;
+use crate::file::{FileError, read_own};
+use crate::layer::{Anchor, Layer, OverrideError};
+use crate::problem::Problem;
+use crate::resolve::{Layers, ResolveError, Trust, resolve};
+use crate::settings::{ProjectSettings, TrustLevel};
+use crate::trust::{Project, ProjectFile, ProjectFiles, TrustState, find_project, said_of};
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// The name of the file in the directory of the person's settings.
+pub const CONFIG_FILE: &str = "config.toml";
+
+/// Where settings come from.
+#[derive(Debug, Clone, Default)]
+pub struct Sources {
+    /// The directory of the person's settings: `CODEX_HOME`, or `~/.codex`.
+    pub config_home: Option<PathBuf>,
+    /// The person's home directory.
+    pub home: Option<PathBuf>,
+    /// Where the work is done.
+    pub directory: PathBuf,
+    /// `--profile`.
+    pub profile: Option<String>,
+    /// Each `-c`.
+    pub overrides: Vec<String>,
+    /// What options stand for.
+    pub flags: Vec<Layer>,
+}
+
+/// The settings for a directory, and what there is to say about them.
+#[derive(Debug)]
+pub struct Loaded {
+    /// The settings.
+    pub config: Config,
+    /// The project that the directory is in.
+    pub project: Project,
+    /// Whether it is trusted.
+    pub trust: TrustState,
+    /// The project's rules, if it is trusted.
+    pub rules: Vec<ProjectRulesFile>,
+    /// What the person should be told, each a text of one or more lines.
+    pub notes: Vec<String>,
+}
+
+/// A rules file of a trusted project.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProjectRulesFile {
+    /// The file.
+    pub file: ProjectFile,
+    /// Whether the person has seen it as it is. If not, what it allows does not count.
+    pub seen: bool,
+}
+
+/// Why there are no settings.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConfigError {
+    /// The person's file cannot be used.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// Something in the person's file is wrong.
+    #[error("{}", .0.iter().map(Problem::to_string).collect::<Vec<_>>().join("\n"))]
+    Broken(Vec<Problem>),
+    /// Something on the command line is wrong.
+    #[error(transparent)]
+    Override(#[from] OverrideError),
+    /// The layers do not go together.
+    #[error(transparent)]
+    Resolve(#[from] ResolveError),
+    /// The directory is not there.
+    #[error("cannot use {}: {source}", .path.display())]
+    Directory {
+        /// The directory.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+/// The settings for a directory.
+///
+/// # Errors
+/// When the person's own file or command line is wrong. Whatever is wrong with a project's file is a
+/// note, and nothing of that file is used.
+pub fn load(sources: &Sources) -> Result<Loaded, ConfigError> {
+    let own = OwnLayers::read(sources)?;
+    // What is not there has no project; whoever is to work there says that it is not.
+    let project = project_of(sources).unwrap_or_else(|_| {
+        let root = sources.directory.clone();
+        Project { trust_root: root.clone(), root }
+    });
+    let said = own.said_of(&project);
+    let mut notes: Vec<String> = own.warnings.iter().map(Problem::to_string).collect();
+    let mut layers = own.layers;
+    if !said.is_trusted() {
+        let config = resolve(&layers, Trust::Untrusted)?;
+        notes.extend(config.notes().iter().cloned());
+        let trust = match said.trust_level {
+            Some(TrustLevel::Untrusted) => TrustState::Untrusted,
+            _ => TrustState::Unknown,
+        };
+        return Ok(Loaded { config, project, trust, rules: Vec::new(), notes });
+    }
+    let files = ProjectFiles::read(&project.root, sources.config_home.as_deref());
+    notes.extend(files.broken.iter().map(|error| format!("{error}; it is not used")));
+    let mut level = Trust::Trusted;
+    if let Some(file) = &files.config {
+        match project_layer(file, &project, sources.home.as_deref()) {
+            Ok((layer, warnings)) => {
+                notes.extend(warnings.iter().map(Problem::to_string));
+                layers.project = Some(layer);
+                if said.has_seen(file) {
+                    level = Trust::TrustedAndSeen;
+                }
+            }
+            Err(problems) => {
+                notes.extend(problems.iter().map(Problem::to_string));
+                let file = file.path.display();
+                notes.push(format!("{file} is not used until that is corrected"));
+            }
+        }
+    }
+    let config = resolve(&layers, level)?;
+    notes.extend(config.notes().iter().cloned());
+    let trust = match config.withheld() {
+        [] => TrustState::Trusted,
+        withheld => TrustState::ChangedSince { loosenings: withheld.to_vec() },
+    };
+    let rules = files.rules.into_iter().map(|file| {
+        let seen = said.has_seen(&file);
+        ProjectRulesFile { file, seen }
+    });
+    Ok(Loaded { config, project, trust, rules: rules.collect(), notes })
+}
+
+/// What trusting the project of a directory would mean.
+#[derive(Debug)]
+pub struct Preview {
+    /// The project.
+    pub project: Project,
+    /// What the person has said about it.
+    pub said: ProjectSettings,
+    /// Its files. Trusting it means having seen these.
+    pub files: ProjectFiles,
+    /// What its settings would loosen.
+    pub loosenings: Vec<crate::Loosening>,
+    /// What is wrong with its settings; then they would not count.
+    pub problems: Vec<Problem>,
+    /// Whether anything would be otherwise for who trusts it and has seen all of it.
+    pub matters: bool,
+}
+
+/// What trusting the project of a directory would mean. Its files are read as text, and nothing in
+/// them takes effect.
+///
+/// # Errors
+/// When the person's own file or command line is wrong, or the directory is not there.
+pub fn preview(sources: &Sources) -> Result<Preview, ConfigError> {
+    let own = OwnLayers::read(sources)?;
+    let project = project_of(sources)?;
+    let said = own.said_of(&project);
+    let files = ProjectFiles::read(&project.root, sources.config_home.as_deref());
+    let mut layers = own.layers;
+    let now = match said.is_trusted() {
+        true => resolve(&layers, Trust::Trusted)?,
+        false => resolve(&layers, Trust::Untrusted)?,
+    };
+    let mut problems = Vec::new();
+    if let Some(file) = &files.config {
+        match project_layer(file, &project, sources.home.as_deref()) {
+            Ok((layer, _)) => layers.project = Some(layer),
+            Err(found) => problems = found,
+        }
+    }
+    let loosenings = resolve(&layers, Trust::Trusted)?.withheld().to_vec();
+    let then = resolve(&layers, Trust::TrustedAndSeen)?;
+    let matters = now.settings() != then.settings() || !files.rules.is_empty();
+    Ok(Preview { project, said, files, loosenings, problems, matters })
+}
+
+/// What is the person's own.
+struct OwnLayers {
+    layers: Layers,
+    warnings: Vec<Problem>,
+}
+
+impl OwnLayers {
+    fn read(sources: &Sources) -> Result<Self, ConfigError> {
+        let home = sources.home.as_deref();
+        let mut layers = Layers { profile: sources.profile.clone(), ..Layers::default() };
+        let mut warnings = Vec::new();
+        if let Some(config_home) = &sources.config_home {
+            let file = config_home.join(CONFIG_FILE);
+            if let Some(text) = read_own(&file)? {
+                let anchor = Anchor { directory: &absolute(config_home), home };
+                let (layer, found) = Layer::read(&text, &file, Owner::Person, anchor)
+                    .map_err(ConfigError::Broken)?;
+                warnings = found;
+                layers.user = Some(layer);
+            }
+        }
+        let here = absolute(Path::new("."));
+        for given in &sources.overrides {
+            let anchor = Anchor { directory: &here, home };
+            layers.overrides.push(Layer::of_override(given, anchor)?);
+        }
+        layers.flags.clone_from(&sources.flags);
+        Ok(Self { layers, warnings })
+    }
+
+    fn said_of(&self, project: &Project) -> ProjectSettings {
+        let layers = self.layers.user.iter().chain(&self.layers.overrides);
+        said_of(&project.trust_root, layers.map(Layer::table))
+    }
+}
+
+fn project_of(sources: &Sources) -> Result<Project, ConfigError> {
+    find_project(&sources.directory)
+        .map_err(|source| ConfigError::Directory { path: sources.directory.clone(), source })
+}
+
+fn project_layer(
+    file: &ProjectFile,
+    project: &Project,
+    home: Option<&Path>,
+) -> Result<(Layer, Vec<Problem>), Vec<Problem>> {
+    let anchor = Anchor { directory: &project.root, home };
+    Layer::read(&file.text, &file.path, Owner::Project, anchor)
+}
+
+fn absolute(path: &Path) -> PathBuf {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
+}

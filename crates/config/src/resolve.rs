@@ -1,0 +1,247 @@
+//! From layers to the settings that hold. A pure function: it opens no file and asks nobody.
+//!
+//! Later layers win, value by value: defaults, the preset that trust chooses, the person's file, the
+//! project's, the profile, `-c`, options. Of a project's file nothing counts without trust, and what
+//! loosens counts only if the person has seen exactly this file.
+
+use crate::check::nearest;
+use crate::config::{Config, Entry};
+use crate::layer::{Layer, Origin, insert};
+use crate::loosen::{is_no_looser, loosenings};
+use crate::settings::NOT_IN_PROFILES;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use toml::{Table, Value};
+
+/// Settings value by value, by their paths. A list is one value.
+pub(crate) type Leaves = BTreeMap<Vec<String>, Value>;
+
+/// Every source of settings.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Layers {
+    /// The person's file.
+    pub user: Option<Layer>,
+    /// The project's file.
+    pub project: Option<Layer>,
+    /// The profile that `--profile` names.
+    pub profile: Option<String>,
+    /// Each `-c`, in order.
+    pub overrides: Vec<Layer>,
+    /// What options stand for, in order.
+    pub flags: Vec<Layer>,
+}
+
+/// What the person thinks of the project.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Trust {
+    /// Nothing of it is used.
+    Untrusted,
+    /// What it makes stricter counts; what it loosens does not: the person has not seen it.
+    Trusted,
+    /// The person trusts it and has seen its file as it is: all of it counts.
+    TrustedAndSeen,
+}
+
+/// Why there are no settings.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ResolveError {
+    /// The profile that was asked for is not there.
+    #[error("there is no profile called {name:?}{}", .known.in_words())]
+    NoProfile {
+        /// As it was asked for.
+        name: String,
+        /// Those that there are.
+        known: KnownProfiles,
+    },
+    /// Settings that are in order one by one do not fit together.
+    #[error("the settings do not fit together: {0}")]
+    Contradiction(String),
+}
+
+/// The profiles that there are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KnownProfiles {
+    names: Vec<String>,
+    nearest: Option<String>,
+}
+
+impl KnownProfiles {
+    fn in_words(&self) -> String {
+        match (&self.nearest, self.names.as_slice()) {
+            (Some(name), _) => format!("; did you mean {name}?"),
+            (None, []) => "; no file defines any".to_owned(),
+            (None, names) => format!("; there are {}", names.join(", ")),
+        }
+    }
+}
+
+/// The settings that hold, each with where it came from.
+///
+/// # Errors
+/// When a profile is asked for that there is not.
+pub fn resolve(layers: &Layers, trust: Trust) -> Result<Config, ResolveError> {
+    let mut entries = built_in(trust);
+    if let Some(user) = &layers.user {
+        lay_over(&mut entries, &leaves_of(user.table()), user.origin(), &["profiles", "projects"]);
+    }
+    let project = layers.project.as_ref().filter(|_| trust != Trust::Untrusted);
+    let mut withheld = Vec::new();
+    if let Some(project) = project {
+        let mut leaves = leaves_of(project.table());
+        if trust == Trust::Trusted {
+            let base = values_of(&entries);
+            withheld = loosenings(project.table(), &table_of(&base));
+            leaves.retain(|path, value| is_no_looser(path, value, &base));
+        }
+        let elsewhere = ["profiles", "projects", "codex_linux_sandbox_exe"];
+        lay_over(&mut entries, &leaves, project.origin(), &elsewhere);
+    }
+    let (profile, notes) = lay_profile_over(&mut entries, layers, project, trust)?;
+    for layer in layers.overrides.iter().chain(&layers.flags) {
+        let elsewhere = ["profile", "profiles", "projects"];
+        lay_over(&mut entries, &leaves_of(layer.table()), layer.origin(), &elsewhere);
+    }
+    let settings =
+        table_of(&values_of(&entries)).try_into().map_err(|error: toml::de::Error| {
+            ResolveError::Contradiction(error.message().to_owned())
+        })?;
+    Ok(Config { settings, entries, profile, withheld, notes })
+}
+
+/// Lays the profile over what there is, and says which it was.
+fn lay_profile_over(
+    entries: &mut BTreeMap<Vec<String>, Entry>,
+    layers: &Layers,
+    project: Option<&Layer>,
+    trust: Trust,
+) -> Result<(Option<String>, Vec<String>), ResolveError> {
+    let of_override = |layer: &Layer| Some(layer.table().get("profile")?.as_str()?.to_owned());
+    let of_file = entries.get(["profile".to_owned()].as_slice()).cloned();
+    let by_person =
+        layers.profile.clone().or_else(|| layers.overrides.iter().rev().find_map(of_override));
+    let by_file = of_file.as_ref().and_then(|entry| entry.value.as_str()).map(str::to_owned);
+    let Some(name) = by_person.clone().or(by_file) else { return Ok((None, Vec::new())) };
+
+    let own = layers.user.iter().chain(&layers.overrides);
+    let seen = project.filter(|_| trust == Trust::TrustedAndSeen);
+    // A project cannot put something else under the name of a profile that the person has.
+    let mut defining: Vec<&Layer> =
+        own.filter(|layer| profile_in(layer, &name).is_some()).collect();
+    if defining.is_empty() {
+        defining.extend(seen.filter(|layer| profile_in(layer, &name).is_some()));
+    }
+    if defining.is_empty() {
+        let by_project = matches!(of_file, Some(Entry { origin: Origin::Project { .. }, .. }));
+        if by_person.is_none() && by_project {
+            let note = format!("the project's file names the profile {name:?}, which there is not");
+            return Ok((None, vec![note]));
+        }
+        let names = known_profiles(layers.user.iter().chain(&layers.overrides).chain(seen));
+        let nearest = nearest(&name, names.iter().map(String::as_str)).map(str::to_owned);
+        return Err(ResolveError::NoProfile { name, known: KnownProfiles { names, nearest } });
+    }
+    for layer in defining {
+        let file = match layer.origin() {
+            Origin::User { file } | Origin::Project { file } => file.clone(),
+            _ => PathBuf::from("-c"),
+        };
+        let origin = Origin::Profile { name: name.clone(), file };
+        let leaves = profile_in(layer, &name).map(leaves_of).unwrap_or_default();
+        lay_over(entries, &leaves, &origin, NOT_IN_PROFILES);
+    }
+    Ok((Some(name), Vec::new()))
+}
+
+fn profile_in<'a>(layer: &'a Layer, name: &str) -> Option<&'a Table> {
+    layer.table().get("profiles")?.as_table()?.get(name)?.as_table()
+}
+
+fn known_profiles<'a>(layers: impl Iterator<Item = &'a Layer>) -> Vec<String> {
+    let profiles = layers.filter_map(|layer| layer.table().get("profiles")?.as_table());
+    let mut names: Vec<String> = profiles.flat_map(|profiles| profiles.keys().cloned()).collect();
+    names.sort();
+    names.dedup();
+    names
+}
+
+/// What holds when nobody says anything.
+fn built_in(trust: Trust) -> BTreeMap<Vec<String>, Entry> {
+    let (preset, mode, approval) = match trust {
+        Trust::Untrusted => ("read-only", "read-only", "untrusted"),
+        Trust::Trusted | Trust::TrustedAndSeen => ("auto", "workspace-write", "on-request"),
+    };
+    let nothing = || Value::Array(Vec::new());
+    let defaults: [(&[&str], Value); 15] = [
+        (&["sandbox_workspace_write", "writable_roots"], nothing()),
+        (&["sandbox_workspace_write", "network_access"], false.into()),
+        (&["sandbox_workspace_write", "exclude_tmpdir_env_var"], false.into()),
+        (&["sandbox_workspace_write", "exclude_slash_tmp"], false.into()),
+        (&["sandbox_require_full"], false.into()),
+        (&["shell_environment_policy", "inherit"], "all".into()),
+        (&["shell_environment_policy", "ignore_default_excludes"], false.into()),
+        (&["shell_environment_policy", "exclude"], nothing()),
+        (&["shell_environment_policy", "include_only"], nothing()),
+        (&["features", "experimental_sandbox_command_assessment"], false.into()),
+        (&["features", "enable_experimental_windows_sandbox"], false.into()),
+        (&["rules"], nothing()),
+        (&["limits", "output_tokens"], 10_000.into()),
+        (&["audit", "fsync"], "never".into()),
+        (&["audit", "on_failure"], "stop".into()),
+    ];
+    let path = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+    let mut entries: BTreeMap<_, _> = defaults
+        .into_iter()
+        .map(|(names, value)| (path(names), Entry { value, origin: Origin::Default }))
+        .collect();
+    let origin = Origin::Preset { name: preset };
+    for (name, word) in [("sandbox_mode", mode), ("approval_policy", approval)] {
+        entries.insert(path(&[name]), Entry { value: word.into(), origin: origin.clone() });
+    }
+    entries
+}
+
+fn lay_over(
+    entries: &mut BTreeMap<Vec<String>, Entry>,
+    leaves: &Leaves,
+    origin: &Origin,
+    except: &[&str],
+) {
+    for (path, value) in leaves {
+        if !path.first().is_some_and(|name| except.contains(&name.as_str())) {
+            let entry = Entry { value: value.clone(), origin: origin.clone() };
+            entries.insert(path.clone(), entry);
+        }
+    }
+}
+
+fn values_of(entries: &BTreeMap<Vec<String>, Entry>) -> Leaves {
+    entries.iter().map(|(path, entry)| (path.clone(), entry.value.clone())).collect()
+}
+
+/// The values of a table, by their paths.
+pub(crate) fn leaves_of(table: &Table) -> Leaves {
+    fn collect(table: &Table, path: &mut Vec<String>, leaves: &mut Leaves) {
+        for (name, value) in table {
+            path.push(name.clone());
+            match value {
+                Value::Table(below) => collect(below, path, leaves),
+                value => {
+                    leaves.insert(path.clone(), value.clone());
+                }
+            }
+            path.pop();
+        }
+    }
+    let mut leaves = Leaves::new();
+    collect(table, &mut Vec::new(), &mut leaves);
+    leaves
+}
+
+pub(crate) fn table_of(leaves: &Leaves) -> Table {
+    let mut table = Table::new();
+    for (path, value) in leaves {
+        insert(&mut table, path, value.clone());
+    }
+    table
+}

@@ -1,0 +1,88 @@
+//! What a person is told about a file that is not in order.
+
+use sandgate_config::{Owner, check};
+
+/// Files with something wrong or odd in them, each with a name.
+const FILES: &[(&str, &str)] = &[
+    ("a word that there is not", "sandbox_mode = \"workspace-wrote\"\n"),
+    ("a word far from any", "model = \"m\"\napproval_policy = \"whenever\"\n"),
+    ("a number for a word", "approval_policy = 3\n"),
+    ("a word for yes or no", "[sandbox_workspace_write]\nnetwork_access = \"yes\"\n"),
+    ("a text for a list", "[sandbox_workspace_write]\nwritable_roots = \"/tmp\"\n"),
+    ("a number in a list", "[shell_environment_policy]\nexclude = [\n  \"A*\",\n  7,\n]\n"),
+    ("zero where more is needed", "[timeouts]\ncommand_ms = 0\n"),
+    ("less than nothing", "[limits]\noutput_tokens = -1\n"),
+    ("a fraction", "limits.output_tokens = 1.5\n"),
+    ("seconds without end", "[mcp_servers.x]\ncommand = \"x\"\ntool_timeout_sec = inf\n"),
+    ("a value for a table", "sandbox_workspace_write = true\n"),
+    ("a table for a value", "[model]\nname = \"x\"\n"),
+    ("a table for a text in a map", "[shell_environment_policy.set]\nA = { b = 1 }\n"),
+    ("a list of tables", "[[mcp_servers]]\ncommand = \"x\"\n"),
+    ("inside of a profile", "[profiles.ci]\nsandbox_mode = \"none\"\n"),
+    ("a name with a dot", "[projects.\"/a.b\"]\ntrust_level = \"yes\"\n"),
+    ("two at once", "sandbox_mode = 1\napproval_policy = 2\n"),
+    ("no quotes", "sandbox_mode = read-only\n"),
+    ("half a table", "[sandbox_workspace_write\nnetwork_access = true\n"),
+    ("the same key twice", "model = \"a\"\nmodel = \"b\"\n"),
+    ("hidden letters", "sandbox_mode = \"read\u{202e}-only\u{1b}[2J\"\n"),
+    ("a tab before it", "\tsandbox_mode\t=\t\"ro\"\n"),
+    (
+        "a very long text",
+        "sandbox_mode = \"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\"\n",
+    ),
+    ("a key that is nearly one", "modle = \"x\"\n"),
+    ("a key with a dash", "sandbox-mode = \"read-only\"\n"),
+    ("a key of another program", "notify = [\"notify-send\"]\n[tui]\ntheme = \"dark\"\n"),
+    ("a feature that there is not", "[features]\nwindows_sandbox = true\n"),
+    ("a feature that was removed", "[features]\nrequest_rule = true\n"),
+    ("a profile in a profile", "[profiles.a]\nprofile = \"b\"\n"),
+];
+
+fn told(text: &str, owner: Owner) -> String {
+    let (verdict, problems) = match check(text, "config.toml", owner) {
+        Ok(checked) => ("used", checked.warnings),
+        Err(problems) => ("not used", problems),
+    };
+    let told: Vec<String> = problems.iter().map(ToString::to_string).collect();
+    format!("{}\n=> {verdict}\n", told.join("\n"))
+}
+
+/// spec CONFIG.2: Whatever is wrong in a file is reported with the file, the line, the column, the
+/// setting, what was given, what is allowed, and the line itself with the place marked; nothing of
+/// such a file is used.
+///
+/// spec CONFIG.3: A key that is no setting is a warning that names the nearest one if there is one,
+/// and everything else in the file counts.
+///
+/// spec CONFIG.4: A feature that was removed is accepted with a note.
+#[test]
+fn every_mistake_is_told_with_its_place_and_what_to_do() {
+    let mut all = String::new();
+    for (name, text) in FILES {
+        all.push_str(&format!("# {name}\n{}\n", told(text, Owner::Person)));
+    }
+    insta::assert_snapshot!("wrong_files", all);
+}
+
+/// spec CONFIG.22: `projects` and `codex_linux_sandbox_exe` in a project's file never count.
+#[test]
+fn what_is_the_persons_alone_does_not_count_in_a_projects_file() {
+    let text = "codex_linux_sandbox_exe = \"/evil\"\nmodel = \"m\"\n[projects.\"/\"]\ntrust_level = \"trusted\"\n";
+    let checked = check(text, "config.toml", Owner::Project).unwrap();
+    assert_eq!(checked.table.keys().collect::<Vec<_>>(), ["model"]);
+    insta::assert_snapshot!("persons_alone", told(text, Owner::Project));
+    assert_eq!(check(text, "config.toml", Owner::Person).unwrap().table.len(), 3);
+}
+
+#[test]
+fn warnings_take_only_their_own_key_away() {
+    let text = "modle = \"x\"\nmodel = \"y\"\n[audit]\nfsnyc = \"each\"\non_failure = \"go-on\"\n";
+    let checked = check(text, "config.toml", Owner::Person).unwrap();
+    let left = toml::toml! {
+        model = "y"
+        [audit]
+        on_failure = "go-on"
+    };
+    assert_eq!(checked.table, left);
+    assert_eq!(checked.warnings.len(), 2);
+}
