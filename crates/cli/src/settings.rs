@@ -66,11 +66,13 @@ pub(crate) struct Effective {
     pub(crate) rules: Rules,
 }
 
-/// The directory of the person's settings: the one that `CODEX_HOME` names, or `~/.codex`.
+/// The directory of the person's settings: the one that `CODEX_HOME` names, or `~/.codex`. A relative
+/// name starts where this program does, and stands for nothing else from then on.
 pub(crate) fn config_home() -> Option<PathBuf> {
     let named = std::env::var_os("CODEX_HOME").filter(|home| !home.is_empty());
     let usual = || Some(sandgate_runtime::policy::home()?.join(".codex"));
-    named.map(PathBuf::from).or_else(usual)
+    let home = named.map(PathBuf::from).or_else(usual)?;
+    std::path::absolute(home).ok()
 }
 
 /// Where the settings for a directory come from.

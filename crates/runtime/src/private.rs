@@ -23,6 +23,30 @@ pub(crate) fn make_private(directory: &Path) -> io::Result<()> {
     })
 }
 
+/// Makes a directory that is not there yet, for its owner only.
+#[cfg(unix)]
+pub(crate) fn make_new(directory: &Path) -> io::Result<()> {
+    use std::os::unix::fs::DirBuilderExt as _;
+    std::fs::DirBuilder::new().mode(0o700).create(directory)
+}
+
+/// Opens a file to read it, if it is one: a link or a pipe in its place is refused.
+pub(crate) fn open_file(path: &Path) -> io::Result<std::fs::File> {
+    let mut options = std::fs::OpenOptions::new();
+    options.read(true);
+    #[cfg(unix)]
+    {
+        use rustix::fs::OFlags;
+        let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+        std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, flags.bits().cast_signed());
+    }
+    let file = options.open(path)?;
+    match file.metadata()?.is_file() {
+        true => Ok(file),
+        false => Err(io::Error::other("it is not a file")),
+    }
+}
+
 #[cfg(not(unix))]
 fn make(directory: &Path) -> io::Result<()> {
     std::fs::create_dir_all(directory)

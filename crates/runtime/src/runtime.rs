@@ -50,7 +50,6 @@ impl Runtime {
     pub(crate) fn with_marks(
         &self,
         asked: &ExecParams,
-        id: &str,
         nonce: &str,
     ) -> io::Result<Option<ExecParams>> {
         const SHELLS: &[&str] = &["bash", "zsh", "fish"];
@@ -58,8 +57,8 @@ impl Runtime {
         if !name.is_some_and(|name| SHELLS.contains(&name)) {
             return Ok(None);
         }
-        let directory = self.directory.make()?.join(format!("shell-{id}"));
-        crate::private::make_private(&directory)?;
+        let directory = self.directory.make()?.join(format!("shell-{nonce}"));
+        crate::private::make_new(&directory)?;
         sandgate_process::with_marks(asked, nonce, &directory)
     }
 
@@ -68,7 +67,6 @@ impl Runtime {
     pub(crate) fn with_marks(
         &self,
         _asked: &ExecParams,
-        _id: &str,
         _nonce: &str,
     ) -> io::Result<Option<ExecParams>> {
         Ok(None)

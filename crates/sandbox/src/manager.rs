@@ -18,6 +18,8 @@ pub struct SandboxManager {
     #[cfg(windows)]
     windows: crate::windows::WindowsSandbox,
     status: std::sync::OnceLock<Enforcement>,
+    /// Directories that no confined command may write to, wherever they lie.
+    ours: std::sync::Mutex<std::collections::BTreeSet<std::path::PathBuf>>,
 }
 
 /// Why a command could not be confined. It must then not run.
@@ -56,6 +58,16 @@ impl SandboxManager {
         Self { windows, ..Self::default() }
     }
 
+    /// Keeps a directory of our own from being written to by any confined command from now on, wherever
+    /// it lies and whatever the command's environment says.
+    pub fn protect(&self, directory: std::path::PathBuf) {
+        self.ours.lock().unwrap_or_else(std::sync::PoisonError::into_inner).insert(directory);
+    }
+
+    fn ours(&self) -> std::collections::BTreeSet<std::path::PathBuf> {
+        self.ours.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone()
+    }
+
     /// What this machine can enforce. It is tried once.
     pub fn status(&self) -> Enforcement {
         self.status.get_or_init(|| self.try_status()).clone()
@@ -89,10 +101,11 @@ impl SandboxManager {
             return Ok(ExecEnv::new(params, SandboxType::None));
         }
         #[cfg(target_os = "linux")]
-        return self.cages.confine(params, &policy, &workspace, &extras, network);
+        return self.cages.confine(params, &policy, &workspace, &extras, network, self.ours());
         #[cfg(not(target_os = "linux"))]
         {
-            let layout = crate::Layout::of(&policy, &workspace, &params.env, &extras)?;
+            let layout =
+                crate::Layout::beside(&policy, &workspace, &params.env, &extras, &self.ours())?;
             self.confine(params, &layout, network)
         }
     }

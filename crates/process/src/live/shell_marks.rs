@@ -29,7 +29,7 @@ const FISH: &str = include_str!("shells/marks.fish");
 
 /// The command changed so that it prints marks with this nonce, or nothing if it is not an interactive
 /// shell that we know. The files it needs are written to `dir`, which must be there, private, and the
-/// session's own.
+/// session's own and empty.
 ///
 /// # Errors
 /// When a file cannot be written, or the nonce is not made of ASCII letters and digits.
@@ -111,10 +111,7 @@ impl Marked<'_> {
 
     fn zsh(&self) -> io::Result<ExecParams> {
         let directory = self.dir.join("zsh");
-        match DirBuilder::new().mode(0o700).create(&directory) {
-            Err(e) if e.kind() != io::ErrorKind::AlreadyExists => return Err(e),
-            _ => {}
-        }
+        DirBuilder::new().mode(0o700).create(&directory)?;
         let mut params = self.asked.clone();
         let mut text = OsString::new();
         match params.env.insert("ZDOTDIR".into(), directory.clone().into()) {
@@ -146,7 +143,8 @@ impl Marked<'_> {
     fn write(&self, file: &Path, text: &OsStr) -> io::Result<()> {
         let text = replaced(text.as_bytes(), b"@NONCE@", self.nonce.as_bytes());
         let mut options = OpenOptions::new();
-        options.write(true).create(true).truncate(true).mode(0o600);
+        // Nobody else may have been here before.
+        options.write(true).create_new(true).mode(0o600);
         options.open(file)?.write_all(&text)
     }
 }

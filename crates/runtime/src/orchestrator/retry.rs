@@ -38,7 +38,7 @@ where
     if !tool.escalate_on_failure() || !request.wants_no_sandbox_approval(policy) {
         return Ok(Again::No(None));
     }
-    let extras = tool.narrowest(request, denials, ctx);
+    let extras = tool.narrowest(request, denials, ctx).map(as_they_lie);
     let offer = extras.as_ref().map(|extras| offer(extras, &ctx.services.config.workspace));
     let approval = ApprovalCtx {
         reason: "the sandbox blocked it".to_owned(),
@@ -58,6 +58,13 @@ where
         Err(not_again) => return Ok(Again::No(Some(not_again))),
     };
     let extras = extras.unwrap_or_default();
+    let grants = matches!(decision, ReviewDecision::ApprovedWithGrant { .. });
+    if grants && !extras.writable.iter().all(|path| lies_as_offered(path)) {
+        // Somebody put a link on the way while the person thought about it.
+        return Err(CodexErr::Forbidden {
+            reason: "what was offered is not where it was when the question was asked".to_owned(),
+        });
+    }
     if decision == (ReviewDecision::ApprovedWithGrant { scope: GrantScope::Session }) {
         ctx.services.open_for_session(&extras);
     }
@@ -70,6 +77,30 @@ where
     ctx.services.telemetry.retried(ctx.tool_name, rights);
     tracing::info!(call_id = ?ctx.call_id.as_str(), rights, "the command runs again");
     Ok(Again::Yes(Box::new(first.again(permission))))
+}
+
+/// Paths without links in them, so that what is offered is what will be opened.
+fn as_they_lie(mut extras: Extras) -> Extras {
+    for path in &mut extras.writable {
+        if let Some(real) = really(path) {
+            *path = real;
+        }
+    }
+    extras
+}
+
+/// Whether no link has come into a path since it was offered.
+fn lies_as_offered(path: &Path) -> bool {
+    really(path).is_none_or(|real| real == path)
+}
+
+/// Where a path leads, or would lead if its last part were there.
+fn really(path: &Path) -> Option<std::path::PathBuf> {
+    match (dunce::canonicalize(path), path.parent(), path.file_name()) {
+        (Ok(real), _, _) => Some(real),
+        (Err(_), Some(above), Some(name)) => Some(dunce::canonicalize(above).ok()?.join(name)),
+        _ => None,
+    }
 }
 
 /// What is offered, as a person would say it.

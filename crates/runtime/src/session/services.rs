@@ -6,7 +6,7 @@ use crate::audit::{Amended, AuditError, AuditLog, Record, SessionEnded, SessionS
 use crate::error::RuntimeError;
 use crate::events::EventLog;
 use crate::git::Repositories;
-use crate::private::own_directory;
+use crate::private::{make_private, own_directory};
 use crate::resolve::directory;
 use crate::rules::append_rule;
 use crate::runtime::Runtime;
@@ -60,6 +60,15 @@ impl Services {
         mut config: SessionConfig,
     ) -> Result<Arc<Self>, RuntimeError> {
         config.workspace = directory(&config.workspace)?;
+        // Whatever a command's environment says, and wherever they lie: what is read from them later is
+        // trusted.
+        let own = own_directory();
+        if make_private(&own).is_ok() {
+            runtime.sandbox.protect(own);
+        }
+        if let Some(home) = &config.config_home {
+            runtime.sandbox.protect(home.clone());
+        }
         let audit = match (&config.config_home, config.audit) {
             (Some(home), Some(options)) => Some(AuditLog::open(home, options)?),
             _ => None,

@@ -5,7 +5,7 @@ use crate::nested::SANDBOX;
 use crate::{ExecEnv, Layout, SandboxTransformError};
 use sandgate_policy::Extras;
 use sandgate_protocol::{ExecParams, NetworkAccess, SandboxPolicy};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -38,6 +38,8 @@ struct Terms {
     extras: Extras,
     network: NetworkAccess,
     variables: [Option<OsString>; VARIABLES.len()],
+    /// The directories that are ours.
+    ours: BTreeSet<PathBuf>,
 }
 
 impl Cages {
@@ -50,6 +52,7 @@ impl Cages {
         workspace: &Path,
         extras: &Extras,
         network: NetworkAccess,
+        ours: BTreeSet<PathBuf>,
     ) -> Result<ExecEnv, SandboxTransformError> {
         let terms = Terms {
             policy: policy.clone(),
@@ -57,6 +60,7 @@ impl Cages {
             extras: extras.clone(),
             network,
             variables: VARIABLES.map(|name| params.env.get(OsStr::new(name)).cloned()),
+            ours,
         };
         let cage = self.cage(terms, &params.env)?;
         params.env.insert(SANDBOX.into(), NAME.into());
@@ -75,7 +79,8 @@ impl Cages {
             }
             built.remove(found);
         }
-        let layout = Layout::of(&terms.policy, &terms.workspace, env, &terms.extras)?;
+        let layout =
+            Layout::beside(&terms.policy, &terms.workspace, env, &terms.extras, &terms.ours)?;
         let cage = Arc::new(Cage::build(&layout, terms.network)?);
         if built.len() == MOST {
             built.remove(0);
@@ -107,7 +112,8 @@ mod tests {
     fn cage(cages: &Cages, workspace: &Path, extras: &Extras) -> Arc<Cage> {
         let policy = SandboxPolicy::workspace_write();
         let network = NetworkAccess::Restricted;
-        let env = cages.confine(params(), &policy, workspace, extras, network).unwrap();
+        let env =
+            cages.confine(params(), &policy, workspace, extras, network, BTreeSet::new()).unwrap();
         Arc::clone(env.cage().unwrap())
     }
 

@@ -77,6 +77,20 @@ impl Layout {
         env: &BTreeMap<OsString, OsString>,
         extras: &Extras,
     ) -> Result<Self, RootError> {
+        Self::beside(policy, workspace, env, extras, &BTreeSet::new())
+    }
+
+    /// The same for a program that has directories of its own, in which nothing may be written to.
+    ///
+    /// # Errors
+    /// When something that was asked for cannot be opened.
+    pub(crate) fn beside(
+        policy: &SandboxPolicy,
+        workspace: &Path,
+        env: &BTreeMap<OsString, OsString>,
+        extras: &Extras,
+        ours: &BTreeSet<PathBuf>,
+    ) -> Result<Self, RootError> {
         let named = match policy {
             SandboxPolicy::ReadOnly => BTreeSet::new(),
             SandboxPolicy::WorkspaceWrite { writable_roots, .. } => {
@@ -95,6 +109,11 @@ impl Layout {
         let extra =
             |path: &PathBuf| resolve::extra(&workspace.join(path), settings.as_deref(), &named);
         let opened = extras.writable.iter().map(extra).collect::<Result<BTreeSet<_>, _>>()?;
+        for ours in ours.iter().flat_map(|ours| ours.canonicalize()) {
+            for path in &opened {
+                resolve::extra(path, Some(&ours), &named)?;
+            }
+        }
         let socket = |path: &PathBuf| resolve::socket(&workspace.join(path));
         let sockets = extras.sockets.iter().map(socket).collect::<Result<BTreeSet<_>, _>>()?;
 
@@ -108,6 +127,9 @@ impl Layout {
         }
         if let Some(home) = home {
             finder.protect_codex_home(&home);
+        }
+        for ours in ours {
+            finder.protect_codex_home(ours);
         }
         for path in &opened {
             finder.open(path);

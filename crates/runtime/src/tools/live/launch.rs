@@ -158,8 +158,8 @@ impl Launch<'_> {
         }
         let nonce = uuid::Uuid::now_v7().simple().to_string();
         let runtime = Arc::clone(&services.runtime);
-        let (asked, id, same) = (params.clone(), self.process_id.to_owned(), nonce.clone());
-        let write = move || runtime.with_marks(&asked, &id, &same);
+        let (asked, same) = (params.clone(), nonce.clone());
+        let write = move || runtime.with_marks(&asked, &same);
         // A shell without marks is a shell all the same.
         let marked = tokio::task::spawn_blocking(write).await.ok()?.ok()??;
         *params = marked;
