@@ -46,13 +46,15 @@ pub fn check(text: &str, file: &str, owner: Owner) -> Result<Checked, Vec<Proble
         return Err(told.collect());
     }
     let table = Table::deserialize(toml::Deserializer::from(parsed.clone()));
-    let settings = Settings::deserialize(toml::Deserializer::from(parsed.clone()));
+    let settings = Settings::deserialize(toml::Deserializer::from(parsed));
     match (table, settings) {
         (Ok(table), Ok(settings)) if is_plain(&table, &settings, owner) => {
             Ok(Checked { table, warnings: Vec::new() })
         }
         (Ok(mut table), settings) => {
             let mut walk = Walk { text, file, owner, problems: Vec::new(), ignored: Vec::new() };
+            // Parsed once more, so that a text which is in order need not be kept for this.
+            let (parsed, _) = DeTable::parse_recoverable(text);
             walk.table(parsed.get_ref(), Shape::of_file(), &mut Vec::new());
             let Walk { mut problems, ignored, .. } = walk;
             problems.sort_by_key(|problem| (problem.line, problem.column));

@@ -83,7 +83,9 @@ impl KnownProfiles {
 pub fn resolve(layers: &Layers, trust: Trust) -> Result<Config, ResolveError> {
     let mut entries = built_in(trust);
     if let Some(user) = &layers.user {
-        lay_over(&mut entries, &leaves_of(user.table()), user.origin(), &["profiles", "projects"]);
+        // Most of a long file is about other projects and profiles that are not chosen.
+        let elsewhere = ["profiles", "projects"];
+        lay_over(&mut entries, leaves_except(user.table(), &elsewhere), user.origin(), &elsewhere);
     }
     let project = layers.project.as_ref().filter(|_| trust != Trust::Untrusted);
     let mut withheld = Vec::new();
@@ -95,12 +97,12 @@ pub fn resolve(layers: &Layers, trust: Trust) -> Result<Config, ResolveError> {
             leaves.retain(|path, value| is_no_looser(path, value, &base));
         }
         let elsewhere = ["profiles", "projects", "codex_linux_sandbox_exe"];
-        lay_over(&mut entries, &leaves, project.origin(), &elsewhere);
+        lay_over(&mut entries, leaves, project.origin(), &elsewhere);
     }
     let (profile, notes) = lay_profile_over(&mut entries, layers, project, trust)?;
     for layer in layers.overrides.iter().chain(&layers.flags) {
         let elsewhere = ["profile", "profiles", "projects"];
-        lay_over(&mut entries, &leaves_of(layer.table()), layer.origin(), &elsewhere);
+        lay_over(&mut entries, leaves_of(layer.table()), layer.origin(), &elsewhere);
     }
     let settings =
         table_of(&values_of(&entries)).try_into().map_err(|error: toml::de::Error| {
@@ -148,7 +150,7 @@ fn lay_profile_over(
         };
         let origin = Origin::Profile { name: name.clone(), file };
         let leaves = profile_in(layer, &name).map(leaves_of).unwrap_or_default();
-        lay_over(entries, &leaves, &origin, NOT_IN_PROFILES);
+        lay_over(entries, leaves, &origin, NOT_IN_PROFILES);
     }
     Ok((Some(name), Vec::new()))
 }
@@ -203,14 +205,13 @@ fn built_in(trust: Trust) -> BTreeMap<Vec<String>, Entry> {
 
 fn lay_over(
     entries: &mut BTreeMap<Vec<String>, Entry>,
-    leaves: &Leaves,
+    leaves: Leaves,
     origin: &Origin,
     except: &[&str],
 ) {
     for (path, value) in leaves {
         if !path.first().is_some_and(|name| except.contains(&name.as_str())) {
-            let entry = Entry { value: value.clone(), origin: origin.clone() };
-            entries.insert(path.clone(), entry);
+            entries.insert(path, Entry { value, origin: origin.clone() });
         }
     }
 }
@@ -221,6 +222,11 @@ fn values_of(entries: &BTreeMap<Vec<String>, Entry>) -> Leaves {
 
 /// The values of a table, by their paths.
 pub(crate) fn leaves_of(table: &Table) -> Leaves {
+    leaves_except(table, &[])
+}
+
+/// The same without what is below some names.
+fn leaves_except(table: &Table, except: &[&str]) -> Leaves {
     fn collect(table: &Table, path: &mut Vec<String>, leaves: &mut Leaves) {
         for (name, value) in table {
             path.push(name.clone());
@@ -234,7 +240,14 @@ pub(crate) fn leaves_of(table: &Table) -> Leaves {
         }
     }
     let mut leaves = Leaves::new();
-    collect(table, &mut Vec::new(), &mut leaves);
+    for (name, value) in table.iter().filter(|(name, _)| !except.contains(&name.as_str())) {
+        match value {
+            Value::Table(below) => collect(below, &mut vec![name.clone()], &mut leaves),
+            value => {
+                leaves.insert(vec![name.clone()], value.clone());
+            }
+        }
+    }
     leaves
 }
 
