@@ -77,7 +77,7 @@ impl Runtime {
         let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '-';
         let is_name = name.starts_with("output-") && name.len() < 64 && name.chars().all(is_plain);
         // Another name could be a path, and to open a pipe or a device is to do something to it.
-        is_name.then(|| std::fs::File::open(self.directory.path().join(name)).ok()).flatten()
+        is_name.then(|| crate::private::open_file(&self.directory.path().join(name)).ok()).flatten()
     }
 
     /// Where output goes that memory does not hold: to the session's directory, which is made when
