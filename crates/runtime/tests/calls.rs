@@ -197,6 +197,43 @@ async fn who_asks_to_leave_says_why() {
     assert!(text(&result).contains("needs a justification"), "{}", text(&result));
 }
 
+/// spec ASKING.9: A script is shown without the shell that reads it only if that is the session's own or
+/// one of the system's; any other is shown by its whole path, with all its words.
+#[cfg(unix)]
+#[tokio::test]
+async fn a_shell_of_the_workspace_is_shown_by_its_path() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let scene = Scene::new(AskForApproval::OnRequest, SandboxPolicy::workspace_write());
+    let fake = scene.path().canonicalize().unwrap().join("bin/bash");
+    fs::create_dir(fake.parent().unwrap()).unwrap();
+    fs::write(&fake, "#!/bin/sh\ntouch ran\n").unwrap();
+    fs::set_permissions(&fake, fs::Permissions::from_mode(0o755)).unwrap();
+    let script = "git status";
+    for (tool, mut arguments, expected) in [
+        ("shell", json!({"command": ["bin/bash", "-c", script]}), Some(&fake)),
+        ("exec_command", json!({"cmd": script, "shell": fake}), Some(&fake)),
+        ("shell", json!({"command": ["bash", "-c", script]}), None),
+        ("exec_command", json!({"cmd": script}), None),
+    ] {
+        arguments["sandbox_permissions"] = json!("require_escalated");
+        arguments["justification"] = json!("to see what changed");
+        let (_, events) = scene.call_answered(tool, arguments, ReviewDecision::DENIED).await;
+        let asked = events.iter().find_map(|event| match event {
+            Event::ExecApprovalRequest(request) => Some(request.command_text.as_str()),
+            _ => None,
+        });
+        let asked = asked.unwrap_or_else(|| panic!("{tool}: {events:?}"));
+        match expected {
+            Some(program) => {
+                assert!(asked.starts_with(program.to_str().unwrap()), "{tool}: {asked}");
+                assert!(asked.ends_with("c 'git status'"), "{tool}: {asked}");
+            }
+            None => assert_eq!(asked, script, "{tool}"),
+        }
+    }
+    assert!(!scene.path().join("ran").exists());
+}
+
 const PATCH: &str = "*** Begin Patch\n*** Update File: a.txt\n@@\n-old\n+new\n*** End Patch\n";
 
 #[tokio::test]
