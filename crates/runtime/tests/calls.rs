@@ -280,6 +280,59 @@ async fn a_patch_outside_is_asked_about_with_its_diff_and_never_applied_against_
     assert_eq!(fs::read_to_string(&file).unwrap(), "new\n");
 }
 
+fn adding(file: &Path) -> Value {
+    let file = file.display();
+    json!({"input": format!("*** Begin Patch\n*** Add File: {file}\n+text\n*** End Patch\n")})
+}
+
+#[tokio::test]
+async fn a_directory_opened_for_the_session_leaves_closed_what_others_obey() {
+    let scene = Scene::new(AskForApproval::OnRequest, SandboxPolicy::workspace_write());
+    let outside = tempfile::tempdir_in("/var/tmp").unwrap();
+    let outside = outside.path().canonicalize().unwrap();
+    let yes = ReviewDecision::ApprovedForSession;
+    let (_, events) = scene.call_answered("apply_patch", adding(&outside.join("a")), yes).await;
+    let Event::ApplyPatchApprovalRequest(asked) = &events[0] else { panic!("{events:?}") };
+    assert_eq!(asked.grant_root.as_deref(), Some(outside.as_path()));
+    let no = ReviewDecision::DENIED;
+    for (name, is_asked) in [
+        ("b", false),
+        ("sub/c", false),
+        (".git/hooks/pre-commit", true),
+        ("sub/.codex/config.toml", true),
+        (".ssh/authorized_keys", true),
+    ] {
+        let file = outside.join(name);
+        let (_, events) = scene.call_answered("apply_patch", adding(&file), no.clone()).await;
+        let asked = events.iter().find_map(|event| match event {
+            Event::ApplyPatchApprovalRequest(request) => Some(request),
+            _ => None,
+        });
+        assert_eq!(asked.is_some(), is_asked, "{name}: {events:?}");
+        assert_eq!(file.exists(), !is_asked, "{name}");
+        assert_eq!(asked.and_then(|request| request.grant_root.as_ref()), None, "{name}");
+    }
+}
+
+#[tokio::test]
+async fn a_patch_of_the_settings_is_asked_about_each_time() {
+    let scene = Scene::new(AskForApproval::OnRequest, SandboxPolicy::workspace_write());
+    let file = scene.home.path().canonicalize().unwrap().join("config.toml");
+    for _ in 0..2 {
+        let yes = ReviewDecision::ApprovedForSession;
+        let (result, events) = scene.call_answered("apply_patch", adding(&file), yes).await;
+        assert_eq!(result.error, None);
+        let Event::ApplyPatchApprovalRequest(asked) = &events[0] else { panic!("{events:?}") };
+        assert!(asked.only_once && asked.grant_root.is_none(), "{asked:?}");
+        fs::remove_file(&file).unwrap();
+    }
+    let no = ReviewDecision::DENIED;
+    let beside = file.with_file_name("rules.toml");
+    let (_, events) = scene.call_answered("apply_patch", adding(&beside), no).await;
+    assert!(names(&events).contains(&"patch asked"), "{events:?}");
+    assert!(!beside.exists());
+}
+
 #[tokio::test]
 async fn a_patch_does_not_touch_what_is_protected_under_never() {
     let scene = Scene::new(AskForApproval::Never, SandboxPolicy::workspace_write());

@@ -191,7 +191,9 @@ impl Question<'_> {
                 grant: request.grant_offer.is_some(),
                 rule: request.proposed_rule.is_some(),
             },
-            Self::Patch(_) => Offers { session: true, grant: false, rule: false },
+            Self::Patch(request) => {
+                Offers { session: !request.only_once, grant: false, rule: false }
+            }
         }
     }
 
@@ -225,7 +227,9 @@ impl Question<'_> {
                     }
                     None => "  [s] yes, and to these files for the rest of the session".to_owned(),
                 };
-                choices.push(more);
+                if offers.session {
+                    choices.push(more);
+                }
             }
         }
         let heard = match feedback {

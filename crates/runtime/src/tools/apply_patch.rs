@@ -11,8 +11,8 @@ use crate::resolve::directory;
 use crate::session::Services;
 use sandgate_patch::{Disk, FileChange, Outside, Patch, PatchText, Plan, apply};
 use sandgate_policy::{
-    Approvable, ApprovalKey, ApprovalRequirement, Grantor, PatchReach, SandboxAvailability, Terms,
-    patch_requirement,
+    Approvable, ApprovalKey, ApprovalRequirement, ApprovalStore, Grantor, PatchReach,
+    SandboxAvailability, Terms, patch_requirement,
 };
 use sandgate_protocol::{
     ApplyPatchApprovalRequest, ApplyPatchToolCallParams, CodexErr, Denials, Event, PatchApplyBegin,
@@ -212,11 +212,15 @@ impl PatchRequest {
             .collect()
     }
 
-    /// The directory that a yes for the session would open: the one that all the files outside lie in.
-    fn grant_root(&self) -> Option<PathBuf> {
+    /// The directory that a yes for the session would open: the one that all the files outside lie in,
+    /// if the person would find nothing in it that they did not think of.
+    fn grant_root(&self, approvals: &ApprovalStore) -> Option<PathBuf> {
         let mut parents = self.outside.iter().map(|outside| outside.path.parent());
         let first = parents.next()??;
-        parents.all(|parent| parent == Some(first)).then(|| first.to_owned())
+        let is_offered = parents.all(|parent| parent == Some(first))
+            && approvals.can_remember(&self.approval_keys())
+            && approvals.check_root(first).is_ok();
+        is_offered.then(|| first.to_owned())
     }
 }
 
@@ -270,12 +274,18 @@ impl ToolRuntime<PatchRequest> for PatchTool {
         approval: ApprovalCtx<'_>,
         ctx: &ToolCtx<'_>,
     ) -> Answer {
+        let (grant_root, only_once) = {
+            let approvals = ctx.services.approvals();
+            let only_once = !approvals.can_remember(&request.approval_keys());
+            (request.grant_root(&approvals), only_once)
+        };
         let question = ApplyPatchApprovalRequest {
             approval_id: ctx.next_approval_id(),
             call_id: ctx.call_id.clone(),
             changes: request.changes(),
             reason: sandgate_protocol::visible(&approval.reason),
-            grant_root: request.grant_root(),
+            grant_root,
+            only_once,
         };
         let root = question.grant_root.clone();
         let answer = ctx.ask(Question::Patch(Box::new(question))).await;
