@@ -314,6 +314,34 @@ async fn a_directory_opened_for_the_session_leaves_closed_what_others_obey() {
     }
 }
 
+/// spec ASKING.11: Every path outside the writable roots that a patch would write to is in the reason of
+/// the question.
+#[tokio::test]
+async fn no_path_outside_is_left_out_of_a_question() {
+    let scene = Scene::new(AskForApproval::OnRequest, SandboxPolicy::workspace_write());
+    let outside = tempfile::tempdir_in("/var/tmp").unwrap();
+    let directory = outside.path().canonicalize().unwrap();
+    let files: Vec<_> = (0..12).map(|number| directory.join(format!("file-{number}"))).collect();
+    let mut patch = "*** Begin Patch\n".to_owned();
+    for file in &files {
+        patch += &format!("*** Add File: {}\n+text\n", file.display());
+    }
+    fs::write(scene.path().join("a.txt"), "old\n").unwrap();
+    let moved = directory.join("moved");
+    patch += &format!(
+        "*** Update File: a.txt\n*** Move to: {}\n@@\n-old\n+new\n*** End Patch\n",
+        moved.display()
+    );
+    let no = ReviewDecision::DENIED;
+    let (_, events) = scene.call_answered("apply_patch", json!({"input": patch}), no).await;
+    let Event::ApplyPatchApprovalRequest(asked) = &events[0] else { panic!("{events:?}") };
+    for file in files.iter().chain([&moved]) {
+        let named = format!("write {} (", file.display());
+        assert!(asked.reason.contains(&named), "{}", asked.reason);
+        assert!(!file.exists());
+    }
+}
+
 #[tokio::test]
 async fn a_patch_of_the_settings_is_asked_about_each_time() {
     let scene = Scene::new(AskForApproval::OnRequest, SandboxPolicy::workspace_write());

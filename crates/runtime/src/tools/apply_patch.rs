@@ -15,9 +15,9 @@ use sandgate_policy::{
     SandboxAvailability, Terms, patch_requirement,
 };
 use sandgate_protocol::{
-    ApplyPatchApprovalRequest, ApplyPatchToolCallParams, CodexErr, Denials, Event, PatchApplyBegin,
-    PatchApplyEnd, PatchChange, PatchChangeKind, SandboxPermissions, SandboxablePreference,
-    ToolOutput, ToolPayload,
+    ApplyPatchApprovalRequest, ApplyPatchToolCallParams, AskForApproval, CodexErr, Denials, Event,
+    PatchApplyBegin, PatchApplyEnd, PatchChange, PatchChangeKind, SandboxPermissions,
+    SandboxablePreference, ToolOutput, ToolPayload,
 };
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
@@ -188,7 +188,14 @@ impl PatchRequest {
         self.plan.changes.iter().map(patched).collect()
     }
 
+    /// What it writes to and may not, as a person who decides must see it: all of it.
     fn outside_in_words(&self) -> String {
+        let listed: Vec<String> = self.outside.iter().map(ToString::to_string).collect();
+        listed.join(", ")
+    }
+
+    /// The same where nobody decides by it.
+    fn outside_in_few_words(&self) -> String {
         const MOST: usize = 5;
         let mut listed: Vec<String> =
             self.outside.iter().take(MOST).map(ToString::to_string).collect();
@@ -250,7 +257,13 @@ impl Approvable for PatchRequest {
             true => PatchReach::Inside,
             false => PatchReach::Outside,
         };
-        patch_requirement(reach, &self.outside_in_words(), terms)
+        let outside = match terms.approval {
+            AskForApproval::Never => self.outside_in_few_words(),
+            AskForApproval::UnlessTrusted
+            | AskForApproval::OnFailure
+            | AskForApproval::OnRequest => self.outside_in_words(),
+        };
+        patch_requirement(reach, &outside, terms)
     }
 }
 
@@ -309,7 +322,7 @@ impl ToolRuntime<PatchRequest> for PatchTool {
             sandbox_permissions: Default::default(),
             justification: None,
         };
-        let outside = Some(request.outside_in_words()).filter(|words| !words.is_empty());
+        let outside = Some(request.outside_in_few_words()).filter(|words| !words.is_empty());
         let judged = Judged {
             call_id: call_id(),
             class: RiskClass::Unknown,
