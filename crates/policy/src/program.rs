@@ -11,7 +11,7 @@ const SYSTEM_DIRECTORIES: &[&str] = &["/bin/", "/usr/bin/", "/sbin/", "/usr/sbin
 ///
 /// The path has to be written in the one usual way: what takes a detour is not believed. Letters are
 /// compared as they are: `LS` and look-alikes from other alphabets are other programs.
-pub(crate) fn is_system_program(name: &str) -> Option<&str> {
+pub fn is_system_program(name: &str) -> Option<&str> {
     let base = SYSTEM_DIRECTORIES
         .iter()
         .find_map(|directory| name.strip_prefix(directory))

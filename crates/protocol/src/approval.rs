@@ -123,6 +123,9 @@ pub struct ApplyPatchApprovalRequest {
         default
     )]
     pub grant_root: Option<PathBuf>,
+    /// Whether a yes holds for this once whatever it says: settings are asked about each time.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub only_once: bool,
 }
 
 /// One file that a patch changes.

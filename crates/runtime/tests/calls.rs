@@ -197,6 +197,43 @@ async fn who_asks_to_leave_says_why() {
     assert!(text(&result).contains("needs a justification"), "{}", text(&result));
 }
 
+/// spec ASKING.9: A script is shown without the shell that reads it only if that is the session's own or
+/// one of the system's; any other is shown by its whole path, with all its words.
+#[cfg(unix)]
+#[tokio::test]
+async fn a_shell_of_the_workspace_is_shown_by_its_path() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let scene = Scene::new(AskForApproval::OnRequest, SandboxPolicy::workspace_write());
+    let fake = scene.path().canonicalize().unwrap().join("bin/bash");
+    fs::create_dir(fake.parent().unwrap()).unwrap();
+    fs::write(&fake, "#!/bin/sh\ntouch ran\n").unwrap();
+    fs::set_permissions(&fake, fs::Permissions::from_mode(0o755)).unwrap();
+    let script = "git status";
+    for (tool, mut arguments, expected) in [
+        ("shell", json!({"command": ["bin/bash", "-c", script]}), Some(&fake)),
+        ("exec_command", json!({"cmd": script, "shell": fake}), Some(&fake)),
+        ("shell", json!({"command": ["bash", "-c", script]}), None),
+        ("exec_command", json!({"cmd": script}), None),
+    ] {
+        arguments["sandbox_permissions"] = json!("require_escalated");
+        arguments["justification"] = json!("to see what changed");
+        let (_, events) = scene.call_answered(tool, arguments, ReviewDecision::DENIED).await;
+        let asked = events.iter().find_map(|event| match event {
+            Event::ExecApprovalRequest(request) => Some(request.command_text.as_str()),
+            _ => None,
+        });
+        let asked = asked.unwrap_or_else(|| panic!("{tool}: {events:?}"));
+        match expected {
+            Some(program) => {
+                assert!(asked.starts_with(program.to_str().unwrap()), "{tool}: {asked}");
+                assert!(asked.ends_with("c 'git status'"), "{tool}: {asked}");
+            }
+            None => assert_eq!(asked, script, "{tool}"),
+        }
+    }
+    assert!(!scene.path().join("ran").exists());
+}
+
 const PATCH: &str = "*** Begin Patch\n*** Update File: a.txt\n@@\n-old\n+new\n*** End Patch\n";
 
 #[tokio::test]
@@ -241,6 +278,87 @@ async fn a_patch_outside_is_asked_about_with_its_diff_and_never_applied_against_
     let (result, _) = scene.call_answered("apply_patch", arguments, ReviewDecision::Approved).await;
     assert!(result.error.is_none(), "{result:?}");
     assert_eq!(fs::read_to_string(&file).unwrap(), "new\n");
+}
+
+fn adding(file: &Path) -> Value {
+    let file = file.display();
+    json!({"input": format!("*** Begin Patch\n*** Add File: {file}\n+text\n*** End Patch\n")})
+}
+
+#[tokio::test]
+async fn a_directory_opened_for_the_session_leaves_closed_what_others_obey() {
+    let scene = Scene::new(AskForApproval::OnRequest, SandboxPolicy::workspace_write());
+    let outside = tempfile::tempdir_in("/var/tmp").unwrap();
+    let outside = outside.path().canonicalize().unwrap();
+    let yes = ReviewDecision::ApprovedForSession;
+    let (_, events) = scene.call_answered("apply_patch", adding(&outside.join("a")), yes).await;
+    let Event::ApplyPatchApprovalRequest(asked) = &events[0] else { panic!("{events:?}") };
+    assert_eq!(asked.grant_root.as_deref(), Some(outside.as_path()));
+    let no = ReviewDecision::DENIED;
+    for (name, is_asked) in [
+        ("b", false),
+        ("sub/c", false),
+        (".git/hooks/pre-commit", true),
+        ("sub/.codex/config.toml", true),
+        (".ssh/authorized_keys", true),
+    ] {
+        let file = outside.join(name);
+        let (_, events) = scene.call_answered("apply_patch", adding(&file), no.clone()).await;
+        let asked = events.iter().find_map(|event| match event {
+            Event::ApplyPatchApprovalRequest(request) => Some(request),
+            _ => None,
+        });
+        assert_eq!(asked.is_some(), is_asked, "{name}: {events:?}");
+        assert_eq!(file.exists(), !is_asked, "{name}");
+        assert_eq!(asked.and_then(|request| request.grant_root.as_ref()), None, "{name}");
+    }
+}
+
+/// spec ASKING.11: Every path outside the writable roots that a patch would write to is in the reason of
+/// the question.
+#[tokio::test]
+async fn no_path_outside_is_left_out_of_a_question() {
+    let scene = Scene::new(AskForApproval::OnRequest, SandboxPolicy::workspace_write());
+    let outside = tempfile::tempdir_in("/var/tmp").unwrap();
+    let directory = outside.path().canonicalize().unwrap();
+    let files: Vec<_> = (0..12).map(|number| directory.join(format!("file-{number}"))).collect();
+    let mut patch = "*** Begin Patch\n".to_owned();
+    for file in &files {
+        patch += &format!("*** Add File: {}\n+text\n", file.display());
+    }
+    fs::write(scene.path().join("a.txt"), "old\n").unwrap();
+    let moved = directory.join("moved");
+    patch += &format!(
+        "*** Update File: a.txt\n*** Move to: {}\n@@\n-old\n+new\n*** End Patch\n",
+        moved.display()
+    );
+    let no = ReviewDecision::DENIED;
+    let (_, events) = scene.call_answered("apply_patch", json!({"input": patch}), no).await;
+    let Event::ApplyPatchApprovalRequest(asked) = &events[0] else { panic!("{events:?}") };
+    for file in files.iter().chain([&moved]) {
+        let named = format!("write {} (", file.display());
+        assert!(asked.reason.contains(&named), "{}", asked.reason);
+        assert!(!file.exists());
+    }
+}
+
+#[tokio::test]
+async fn a_patch_of_the_settings_is_asked_about_each_time() {
+    let scene = Scene::new(AskForApproval::OnRequest, SandboxPolicy::workspace_write());
+    let file = scene.home.path().canonicalize().unwrap().join("config.toml");
+    for _ in 0..2 {
+        let yes = ReviewDecision::ApprovedForSession;
+        let (result, events) = scene.call_answered("apply_patch", adding(&file), yes).await;
+        assert_eq!(result.error, None);
+        let Event::ApplyPatchApprovalRequest(asked) = &events[0] else { panic!("{events:?}") };
+        assert!(asked.only_once && asked.grant_root.is_none(), "{asked:?}");
+        fs::remove_file(&file).unwrap();
+    }
+    let no = ReviewDecision::DENIED;
+    let beside = file.with_file_name("rules.toml");
+    let (_, events) = scene.call_answered("apply_patch", adding(&beside), no).await;
+    assert!(names(&events).contains(&"patch asked"), "{events:?}");
+    assert!(!beside.exists());
 }
 
 #[tokio::test]

@@ -5,8 +5,8 @@ use super::words::decision;
 use anstream::{AutoStream, ColorChoice};
 use anstyle::{AnsiColor, Effects, Style};
 use sandgate_protocol::{
-    ApplyPatchApprovalRequest, ExecApprovalRequest, PatchChangeKind, ReviewDecision, visible,
-    visible_line,
+    ApplyPatchApprovalRequest, ExecApprovalRequest, PatchChange, PatchChangeKind, ReviewDecision,
+    visible, visible_line,
 };
 use std::fmt::Write as _;
 use std::fs::{File, OpenOptions};
@@ -190,8 +190,7 @@ impl Question<'_> {
                 format!("may this run? {command} ({})", request.reason)
             }
             Self::Patch(request) => {
-                let files: Vec<String> =
-                    request.changes.iter().map(|change| shown_path(&change.path)).collect();
+                let files: Vec<String> = request.changes.iter().map(shown_paths).collect();
                 format!("may this change {}? ({})", files.join(", "), request.reason)
             }
         }
@@ -212,7 +211,9 @@ impl Question<'_> {
                 grant: request.grant_offer.is_some(),
                 rule: request.proposed_rule.is_some(),
             },
-            Self::Patch(_) => Offers { session: true, grant: false, rule: false },
+            Self::Patch(request) => {
+                Offers { session: !request.only_once, grant: false, rule: false }
+            }
         }
     }
 
@@ -246,7 +247,9 @@ impl Question<'_> {
                     }
                     None => "  [s] yes, and to these files for the rest of the session".to_owned(),
                 };
-                choices.push(more);
+                if offers.session {
+                    choices.push(more);
+                }
             }
         }
         let heard = match feedback {
@@ -262,6 +265,14 @@ impl Question<'_> {
 /// A path on one line, whatever its name holds.
 fn shown_path(path: &Path) -> String {
     visible_line(&path.to_string_lossy())
+}
+
+/// All that a change writes to: the file, and where it goes if it moves.
+fn shown_paths(change: &PatchChange) -> String {
+    match &change.moved_to {
+        Some(target) => format!("{} -> {}", shown_path(&change.path), shown_path(target)),
+        None => shown_path(&change.path),
+    }
 }
 
 /// Text whose further lines cannot be taken for ours.
@@ -309,7 +320,7 @@ fn shown_patch(request: &ApplyPatchApprovalRequest) -> String {
             PatchChangeKind::Delete => 'D',
             PatchChangeKind::Update => 'M',
         };
-        let _ = writeln!(text, "  {letter} {}", shown_path(&change.path));
+        let _ = writeln!(text, "  {letter} {}", shown_paths(change));
     }
     text.push('\n');
     let lines = request.changes.iter().flat_map(|change| change.diff.lines());
@@ -402,6 +413,54 @@ mod tests {
         request.without_sandbox = false;
         request.reason = "git commit is not known to be safe".to_owned();
         insta::assert_snapshot!(plain(&request));
+    }
+
+    fn patch() -> ApplyPatchApprovalRequest {
+        let change = |path: &str, moved_to: Option<&str>| PatchChange {
+            path: path.into(),
+            kind: PatchChangeKind::Update,
+            moved_to: moved_to.map(Into::into),
+            diff: "+x\n".repeat(MOST_DIFF_LINES),
+        };
+        let target = "/home/me/.ssh/authorized_keys";
+        ApplyPatchApprovalRequest {
+            approval_id: ApprovalId::new("approval_1"),
+            call_id: CallId::new("call_1"),
+            changes: vec![change("/ws/a", None), change("/ws/b", Some(target))],
+            reason: format!("it would write {target} (outside the writable roots)"),
+            grant_root: None,
+            only_once: false,
+        }
+    }
+
+    /// spec ASKING.10: A question about a patch lists every file that it changes, and where each goes that
+    /// it moves, however long the changes are.
+    #[test]
+    fn where_a_file_is_moved_to_is_part_of_the_question() {
+        let request = patch();
+        let question = Question::Patch(&request);
+        let shown = anstream::adapter::strip_str(&question.shown()).to_string();
+        for line in ["  M /ws/a", "  M /ws/b -> /home/me/.ssh/authorized_keys"] {
+            assert!(shown.lines().any(|shown| shown == line), "{shown}");
+        }
+        assert!(shown.contains("[200 more lines are not shown]"), "{shown}");
+        let summary = question.summary();
+        assert!(summary.contains("/ws/b -> /home/me/.ssh/authorized_keys"), "{summary}");
+    }
+
+    #[test]
+    fn the_rest_of_the_session_is_offered_only_where_an_answer_is_remembered() {
+        for only_once in [false, true] {
+            let request = ApplyPatchApprovalRequest { only_once, ..patch() };
+            let question = Question::Patch(&request);
+            let choices = question.choices(Feedback::ToModel);
+            assert_eq!(choices.contains("[s]"), !only_once, "{choices}");
+            assert_eq!(
+                question.offers().has(&ReviewDecision::ApprovedForSession),
+                !only_once,
+                "{choices}"
+            );
+        }
     }
 
     #[cfg(unix)]

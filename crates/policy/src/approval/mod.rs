@@ -3,6 +3,7 @@
 //!
 //! Asking takes time and is the runtime's. What is here is only what asking depends on.
 
+mod closed;
 mod key;
 mod store;
 

@@ -4,6 +4,8 @@
 //! then a person is asked again; remembering too much never is.
 
 use super::ApprovalKey;
+use super::closed::{Closed, ClosedRoot};
+use crate::surroundings::Surroundings;
 use sandgate_protocol::{AskForApproval, ReviewDecision};
 use std::collections::{HashSet, VecDeque};
 use std::path::{Component, Path, PathBuf};
@@ -21,6 +23,7 @@ pub struct ApprovalStore {
     /// The same keys, oldest first.
     order: VecDeque<ApprovalKey>,
     patch_roots: Vec<PathBuf>,
+    closed: Closed,
 }
 
 /// Whether a request was approved before.
@@ -44,17 +47,47 @@ pub enum RootRefused {
     /// It holds all that there is.
     #[error("{} is everything; name a directory in it", .0.display())]
     Everything(PathBuf),
+    /// It holds what a person would not think of.
+    #[error("{} holds a home; name a directory in it", .0.display())]
+    HoldsHome(PathBuf),
+    /// It must be asked about file by file.
+    #[error("{} is {what}; approve its files one by one", root.display())]
+    Kept {
+        /// The directory.
+        root: PathBuf,
+        /// What it is.
+        what: &'static str,
+    },
     /// There are too many.
     #[error("{MAX_ROOTS} directories are open to patches already; approve the files one by one")]
     TooMany,
 }
 
 impl ApprovalStore {
+    /// A store that remembers nothing yet. `around` and `settings`, the directory that the person's
+    /// settings are in, say what an answer about a whole directory does not reach.
+    pub fn new(around: Surroundings, settings: Option<PathBuf>) -> Self {
+        Self { closed: Closed::new(around, settings), ..Self::default() }
+    }
+
+    /// Whether an answer to a request with these keys can be remembered. One about the settings
+    /// cannot: each change of them is asked about.
+    pub fn can_remember(&self, keys: &[ApprovalKey]) -> bool {
+        keys.len() <= MAX_KEYS && !keys.iter().any(|key| self.is_settings(key))
+    }
+
+    fn is_settings(&self, key: &ApprovalKey) -> bool {
+        match key {
+            ApprovalKey::Command { .. } => false,
+            ApprovalKey::Patch { file } => self.closed.is_settings(file),
+        }
+    }
+
     /// Takes note of a person's answer, if it is meant to be remembered. All keys of the request are
-    /// kept or, if they are more than are ever remembered, none.
+    /// kept or, if they are more than are ever remembered or one never is, none.
     pub fn record(&mut self, decision: &ReviewDecision, keys: &[ApprovalKey]) {
         let for_session = *decision == ReviewDecision::ApprovedForSession;
-        if !for_session || keys.len() > MAX_KEYS {
+        if !for_session || !self.can_remember(keys) {
             return;
         }
         for key in keys {
@@ -68,12 +101,11 @@ impl ApprovalStore {
         }
     }
 
-    /// Opens a directory, absolute and canonical, to patches for the session: a person wants to be
-    /// asked about no file beneath it.
+    /// Whether a directory, absolute and canonical, could be opened to patches.
     ///
     /// # Errors
     /// When it could be more than the person thinks.
-    pub fn open_to_patches(&mut self, root: &Path) -> Result<(), RootRefused> {
+    pub fn check_root(&self, root: &Path) -> Result<(), RootRefused> {
         if !root.is_absolute() {
             return Err(RootRefused::NotAbsolute(root.to_owned()));
         }
@@ -83,14 +115,34 @@ impl ApprovalStore {
         if !root.components().any(|part| matches!(part, Component::Normal(_))) {
             return Err(RootRefused::Everything(root.to_owned()));
         }
-        if self.patch_roots.iter().any(|open| root.starts_with(open)) {
-            return Ok(());
+        match self.closed.root(root) {
+            Some(ClosedRoot::HoldsHome) => return Err(RootRefused::HoldsHome(root.to_owned())),
+            Some(ClosedRoot::Kept(what)) => {
+                return Err(RootRefused::Kept { root: root.to_owned(), what });
+            }
+            None => {}
         }
-        if self.patch_roots.len() >= MAX_ROOTS {
+        if self.patch_roots.len() >= MAX_ROOTS && !self.is_open(root) {
             return Err(RootRefused::TooMany);
         }
-        self.patch_roots.push(root.to_owned());
         Ok(())
+    }
+
+    /// Opens a directory, absolute and canonical, to patches for the session: a person wants to be
+    /// asked about no file beneath it but those that must be asked about by themselves.
+    ///
+    /// # Errors
+    /// When it could be more than the person thinks.
+    pub fn open_to_patches(&mut self, root: &Path) -> Result<(), RootRefused> {
+        self.check_root(root)?;
+        if !self.is_open(root) {
+            self.patch_roots.push(root.to_owned());
+        }
+        Ok(())
+    }
+
+    fn is_open(&self, directory: &Path) -> bool {
+        self.patch_roots.iter().any(|open| directory.starts_with(open))
     }
 
     /// Whether each of these keys has been approved for the session. A request without keys has not
@@ -112,6 +164,7 @@ impl ApprovalStore {
             ApprovalKey::Patch { file } => {
                 !climbs(file)
                     && self.patch_roots.iter().any(|root| file != root && file.starts_with(root))
+                    && self.closed.kept(file).is_none()
             }
         };
         beneath_open_root || self.keys.contains(key)

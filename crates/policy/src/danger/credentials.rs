@@ -6,6 +6,7 @@
 use super::place::{Base, Place, is_any, is_name};
 use super::scene::{Scene, shown};
 use crate::command::{RedirectionKind, Shape, Word};
+use crate::surroundings::Surroundings;
 use crate::wrapper::code::{INTERPRETERS, fed};
 
 /// What lies in a home: the path, and what it is.
@@ -310,7 +311,7 @@ fn named(scene: &Scene<'_>, word: &Word, piece: &str) -> Option<String> {
         return None;
     }
     let place = Place::of(piece, word.shape, scene.here.place(), scene.around);
-    let what = what_is(scene, &place)?;
+    let what = what_is(scene.around, &place)?;
     let piece = Word { text: piece.to_owned(), shape: word.shape };
     Some(format!("reads {}, {what}", shown(&piece, &place)))
 }
@@ -319,7 +320,8 @@ fn leads(parts: &[String], names: &[&str]) -> bool {
     parts.len() >= names.len() && parts.iter().zip(names).all(|(part, name)| is_name(part, name))
 }
 
-fn what_is(scene: &Scene<'_>, place: &Place) -> Option<&'static str> {
+/// What secret a place is, if it is one.
+pub(super) fn what_is(around: &Surroundings, place: &Place) -> Option<&'static str> {
     let last = place.parts.last()?;
     if last.ends_with(".pub")
         || is_any(last, NO_SECRET)
@@ -328,14 +330,14 @@ fn what_is(scene: &Scene<'_>, place: &Place) -> Option<&'static str> {
     {
         return None;
     }
-    let opened = place.root_length(scene.around).unwrap_or_default();
+    let opened = place.root_length(around).unwrap_or_default();
     for at in opened..place.parts.len() {
         let known = ANYWHERE.iter().find(|(names, _)| leads(&place.parts[at..], names));
         if let Some((_, what)) = known {
             return Some(what);
         }
     }
-    if let Some(parts) = place.in_home(scene.around) {
+    if let Some(parts) = place.in_home(around) {
         let home = place.parts.len() - parts.len();
         if opened <= home && parts.first().map(String::as_str).is_some_and(is_every_hidden) {
             return Some("which the person's keys and passwords are among");
@@ -371,7 +373,7 @@ fn what_is(scene: &Scene<'_>, place: &Place) -> Option<&'static str> {
             ],
         )
     });
-    if private && !public && !place.in_roots(scene.around) {
+    if private && !public && !place.in_roots(around) {
         return Some("a private key, by its name");
     }
     IN_SYSTEM.iter().find(|(names, _)| leads(&place.parts, names)).map(|(_, what)| *what)

@@ -110,7 +110,7 @@ fn removed(scene: &Scene<'_>) -> Option<String> {
     if trees || forced {
         return targets.iter().find_map(|word| deleting(scene, word, reach));
     }
-    let kept = |word: &&Word| startup::kept_by_person(scene, &scene.place(word));
+    let kept = |word: &&Word| startup::kept_by_person(scene.around, &scene.place(word));
     targets.iter().find_map(|word| {
         kept(word).map(|what| format!("deletes {}, {what}", shown(word, &scene.place(word))))
     })

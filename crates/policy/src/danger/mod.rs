@@ -26,6 +26,7 @@ use crate::wrapper::{self, DEPTH, TOTAL, base_name};
 use downloads::Downloads;
 use place::{Here, Place};
 use scene::Scene;
+use std::path::Path;
 
 /// A danger that was found.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -42,6 +43,19 @@ pub fn find(reading: &Reading, around: &Surroundings) -> Option<Danger> {
     let mut search = Search { around, left: TOTAL };
     let (command, reason) = search.list(&reading.commands, &Here::start(around), DEPTH)?;
     Some(Danger { reason: scene::harmless(&reason), command })
+}
+
+/// What a path is, absolute and canonical, if a person or the system keeps it: run or obeyed later
+/// without anybody asking, or secret.
+pub(crate) fn kept(path: &Path, around: &Surroundings) -> Option<&'static str> {
+    let place = Place::at(path);
+    startup::kept_by_person(around, &place).or_else(|| credentials::what_is(around, &place))
+}
+
+/// Whether a directory, absolute and canonical, is a home or holds the person's.
+pub(crate) fn holds_home(directory: &Path, around: &Surroundings) -> bool {
+    around.home.as_ref().is_some_and(|home| home.starts_with(directory))
+        || Place::at(directory).in_home(around).is_some_and(<[String]>::is_empty)
 }
 
 struct Search<'a> {

@@ -141,6 +141,11 @@ impl Place {
         Self::of(&word.text, word.shape, here, around)
     }
 
+    /// A path that is known, absolute and canonical.
+    pub(super) fn at(path: &Path) -> Self {
+        Self { base: Base::Root, parts: parts_of(path), open: false }
+    }
+
     /// The working directory.
     fn here(around: &Surroundings) -> Self {
         match &around.cwd {

@@ -5,6 +5,7 @@ use super::disks::is_device;
 use super::place::{Place, is_any, is_name};
 use super::scene::{Scene, shown};
 use crate::command::{Shape, Word};
+use crate::surroundings::Surroundings;
 use crate::wrapper::arguments::{Argument, arguments};
 
 /// What lies in a home and is run or obeyed: the path, and what it is.
@@ -101,8 +102,7 @@ fn leads(parts: &[String], names: &[&str]) -> bool {
 }
 
 /// What a place is, if it is a person's or the system's own and run, obeyed or precious.
-pub(super) fn kept_by_person(scene: &Scene<'_>, place: &Place) -> Option<&'static str> {
-    let around = scene.around;
+pub(super) fn kept_by_person(around: &Surroundings, place: &Place) -> Option<&'static str> {
     // A root that lies inside such a place was opened by the person, with all in it.
     let opened = place.root_length(around).unwrap_or_default();
     if let Some(parts) = place.in_home(around) {
@@ -158,7 +158,8 @@ pub(super) fn check(scene: &Scene<'_>) -> Option<String> {
 /// What writing to a place would mean.
 fn writing(scene: &Scene<'_>, word: &Word) -> Option<String> {
     let place = scene.place(word);
-    kept_by_person(scene, &place).map(|what| format!("writes to {}, {what}", shown(word, &place)))
+    kept_by_person(scene.around, &place)
+        .map(|what| format!("writes to {}, {what}", shown(word, &place)))
 }
 
 /// What a program writes by its arguments.

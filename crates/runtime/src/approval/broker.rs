@@ -283,6 +283,7 @@ mod tests {
             changes: Vec::new(),
             reason: "because".to_owned(),
             grant_root: None,
+            only_once: false,
         };
         (approval_id, Question::Patch(Box::new(request)))
     }

@@ -10,3 +10,4 @@ mod shown;
 pub(crate) use broker::Broker;
 pub use broker::{Answer, AnswerError, Approver, Question};
 pub use shown::command_text;
+pub(crate) use shown::resolved_command_text;

@@ -15,9 +15,9 @@ use crate::tools::ToolRegistry;
 use crate::turn_diff::KeptContents;
 use crate::unified_exec::UnifiedExecProcessManager;
 use sandgate_patch::Roots as PatchRoots;
-use sandgate_policy::ApprovalStore;
 use sandgate_policy::Extras;
 use sandgate_policy::rules::{Origin, ProposedRule, Rules};
+use sandgate_policy::{ApprovalStore, Surroundings};
 use sandgate_protocol::{CallId, Event, Notice, SandboxPolicy, WritableRoot};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -52,6 +52,18 @@ pub(crate) struct Services {
     opened: Mutex<Extras>,
     /// Warnings from before anybody could listen.
     unheard: Mutex<Vec<String>>,
+}
+
+/// What is approved in a session, which never reaches the person's settings.
+fn remembering(config: &SessionConfig) -> ApprovalStore {
+    // What is not there yet is known by its name.
+    let canonical = |path: PathBuf| dunce::canonicalize(&path).unwrap_or(path);
+    let around = Surroundings {
+        home: config.home().map(canonical),
+        roots: vec![config.workspace.clone()],
+        ..Surroundings::default()
+    };
+    ApprovalStore::new(around, config.config_home.clone().map(canonical))
 }
 
 impl Services {
@@ -90,7 +102,7 @@ impl Services {
             telemetry: Telemetry::new(),
             environment: config.environment.apply(&config.own_env),
             rules: RwLock::new(Arc::new(std::mem::take(&mut config.rules))),
-            approvals: Mutex::default(),
+            approvals: Mutex::new(remembering(&config)),
             opened: Mutex::default(),
             unheard: Mutex::default(),
             config,

@@ -11,13 +11,13 @@ use crate::resolve::directory;
 use crate::session::Services;
 use sandgate_patch::{Disk, FileChange, Outside, Patch, PatchText, Plan, apply};
 use sandgate_policy::{
-    Approvable, ApprovalKey, ApprovalRequirement, Grantor, PatchReach, SandboxAvailability, Terms,
-    patch_requirement,
+    Approvable, ApprovalKey, ApprovalRequirement, ApprovalStore, Grantor, PatchReach,
+    SandboxAvailability, Terms, patch_requirement,
 };
 use sandgate_protocol::{
-    ApplyPatchApprovalRequest, ApplyPatchToolCallParams, CodexErr, Denials, Event, PatchApplyBegin,
-    PatchApplyEnd, PatchChange, PatchChangeKind, SandboxPermissions, SandboxablePreference,
-    ToolOutput, ToolPayload,
+    ApplyPatchApprovalRequest, ApplyPatchToolCallParams, AskForApproval, CodexErr, Denials, Event,
+    PatchApplyBegin, PatchApplyEnd, PatchChange, PatchChangeKind, SandboxPermissions,
+    SandboxablePreference, ToolOutput, ToolPayload,
 };
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
@@ -188,7 +188,14 @@ impl PatchRequest {
         self.plan.changes.iter().map(patched).collect()
     }
 
+    /// What it writes to and may not, as a person who decides must see it: all of it.
     fn outside_in_words(&self) -> String {
+        let listed: Vec<String> = self.outside.iter().map(ToString::to_string).collect();
+        listed.join(", ")
+    }
+
+    /// The same where nobody decides by it.
+    fn outside_in_few_words(&self) -> String {
         const MOST: usize = 5;
         let mut listed: Vec<String> =
             self.outside.iter().take(MOST).map(ToString::to_string).collect();
@@ -212,11 +219,15 @@ impl PatchRequest {
             .collect()
     }
 
-    /// The directory that a yes for the session would open: the one that all the files outside lie in.
-    fn grant_root(&self) -> Option<PathBuf> {
+    /// The directory that a yes for the session would open: the one that all the files outside lie in,
+    /// if the person would find nothing in it that they did not think of.
+    fn grant_root(&self, approvals: &ApprovalStore) -> Option<PathBuf> {
         let mut parents = self.outside.iter().map(|outside| outside.path.parent());
         let first = parents.next()??;
-        parents.all(|parent| parent == Some(first)).then(|| first.to_owned())
+        let is_offered = parents.all(|parent| parent == Some(first))
+            && approvals.can_remember(&self.approval_keys())
+            && approvals.check_root(first).is_ok();
+        is_offered.then(|| first.to_owned())
     }
 }
 
@@ -246,7 +257,13 @@ impl Approvable for PatchRequest {
             true => PatchReach::Inside,
             false => PatchReach::Outside,
         };
-        patch_requirement(reach, &self.outside_in_words(), terms)
+        let outside = match terms.approval {
+            AskForApproval::Never => self.outside_in_few_words(),
+            AskForApproval::UnlessTrusted
+            | AskForApproval::OnFailure
+            | AskForApproval::OnRequest => self.outside_in_words(),
+        };
+        patch_requirement(reach, &outside, terms)
     }
 }
 
@@ -270,12 +287,18 @@ impl ToolRuntime<PatchRequest> for PatchTool {
         approval: ApprovalCtx<'_>,
         ctx: &ToolCtx<'_>,
     ) -> Answer {
+        let (grant_root, only_once) = {
+            let approvals = ctx.services.approvals();
+            let only_once = !approvals.can_remember(&request.approval_keys());
+            (request.grant_root(&approvals), only_once)
+        };
         let question = ApplyPatchApprovalRequest {
             approval_id: ctx.next_approval_id(),
             call_id: ctx.call_id.clone(),
             changes: request.changes(),
             reason: sandgate_protocol::visible(&approval.reason),
-            grant_root: request.grant_root(),
+            grant_root,
+            only_once,
         };
         let root = question.grant_root.clone();
         let answer = ctx.ask(Question::Patch(Box::new(question))).await;
@@ -299,7 +322,7 @@ impl ToolRuntime<PatchRequest> for PatchTool {
             sandbox_permissions: Default::default(),
             justification: None,
         };
-        let outside = Some(request.outside_in_words()).filter(|words| !words.is_empty());
+        let outside = Some(request.outside_in_few_words()).filter(|words| !words.is_empty());
         let judged = Judged {
             call_id: call_id(),
             class: RiskClass::Unknown,

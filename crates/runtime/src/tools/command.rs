@@ -3,7 +3,7 @@
 #[cfg(all(test, target_os = "linux"))]
 mod worked_example;
 
-use crate::approval::{Answer, Question, command_text};
+use crate::approval::{Answer, Question, resolved_command_text};
 use crate::audit::{Began, CallAsked, DecidedBy, Ended, Granted, Judged, Record, RiskClass};
 use crate::environment::keep_to_reading;
 use crate::orchestrator::{
@@ -235,7 +235,7 @@ impl ToolRuntime<ShellRequest> for CommandTool {
             approval_id: ctx.next_approval_id(),
             call_id: ctx.call_id.clone(),
             command: params.command.clone(),
-            command_text: command_text(&params.command),
+            command_text: resolved_command_text(params, ctx.services.runtime.shell.shell_path()),
             cwd: params.cwd.clone(),
             reason: visible(&approval.reason),
             justification: params.justification.as_deref().map(visible),

@@ -99,6 +99,83 @@ fn a_directory_that_could_be_more_than_it_seems_is_refused() {
     );
 }
 
+/// A person's store: their home, their settings, a workspace.
+fn at_home() -> ApprovalStore {
+    let around = Surroundings {
+        home: Some("/people/me".into()),
+        roots: vec!["/people/me/work".into()],
+        ..Surroundings::default()
+    };
+    ApprovalStore::new(around, Some("/people/me/x/conf".into()))
+}
+
+/// spec APPROVAL.48: A directory that is a home or holds one, that lies in the settings or at or beneath a
+/// protected name, or that a person or the system keeps, is not opened to patches.
+#[test]
+fn a_directory_with_more_in_it_than_files_to_work_on_is_refused() {
+    let mut store = at_home();
+    for root in ["/people/me", "/people", "/home/other", "/root"] {
+        let refused = store.open_to_patches(Path::new(root));
+        assert_eq!(refused, Err(RootRefused::HoldsHome(root.into())), "{root}");
+    }
+    for root in [
+        "/people/me/x/conf",
+        "/people/me/x/conf/rules",
+        "/people/me/.ssh",
+        "/people/me/.config/systemd/user",
+        "/people/me/repo/.git/hooks",
+        "/people/me/repo/.GIT",
+        "/elsewhere/.codex",
+        "/etc",
+        "/home",
+        "/usr/local/bin",
+    ] {
+        let refused = store.open_to_patches(Path::new(root));
+        assert!(matches!(refused, Err(RootRefused::Kept { .. })), "{root}: {refused:?}");
+    }
+    for root in ["/people/me/notes", "/people/you", "/elsewhere"] {
+        assert_eq!(store.open_to_patches(Path::new(root)), Ok(()), "{root}");
+    }
+}
+
+/// spec APPROVAL.49: An open directory covers nothing of the settings, nothing at or beneath a protected
+/// name, and nothing that is run or obeyed later without anybody asking, or secret.
+#[test]
+fn an_open_directory_does_not_cover_what_must_be_asked_about_by_itself() {
+    let mut store = at_home();
+    store.open_to_patches(Path::new("/people/me/x")).unwrap();
+    store.open_to_patches(Path::new("/people/me/.config")).unwrap();
+    assert!(knows(&store, &[patch("/people/me/x/a")]));
+    assert!(knows(&store, &[patch("/people/me/.config/app/a")]));
+    for file in [
+        "/people/me/x/.git/config",
+        "/people/me/x/conf/config.toml",
+        "/people/me/x/.git/hooks/pre-commit",
+        "/people/me/x/deep/.Codex/config.toml",
+        "/people/me/x/.agents",
+        "/people/me/x/.ssh/authorized_keys",
+        "/people/me/x/id_ed25519",
+        "/people/me/.config/fish/config.fish",
+        "/people/me/.config/gh/hosts.yml",
+    ] {
+        assert!(!knows(&store, &[patch(file)]), "{file}");
+    }
+    // A file that was named is another matter.
+    store.record(&ApprovedForSession, &[patch("/people/me/x/.git/config")]);
+    assert!(knows(&store, &[patch("/people/me/x/.git/config")]));
+    assert!(!knows(&store, &[patch("/people/me/x/.git/hooks/pre-commit")]));
+}
+
+/// spec APPROVAL.50: A change of the settings is asked about each time: no answer to it is remembered.
+#[test]
+fn no_answer_about_the_settings_is_remembered() {
+    let mut store = at_home();
+    let keys = [patch("/people/me/notes"), patch("/people/me/x/conf/config.toml")];
+    assert!(!store.can_remember(&keys) && store.can_remember(&keys[..1]));
+    store.record(&ApprovedForSession, &keys);
+    assert!(!knows(&store, &keys) && !knows(&store, &keys[..1]) && !knows(&store, &keys[1..]));
+}
+
 /// spec APPROVAL.46: Not more than 10,000 keys are remembered; the oldest are forgotten first, and
 /// asked about again.
 #[test]
