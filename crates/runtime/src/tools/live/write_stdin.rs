@@ -61,7 +61,7 @@ async fn write(invocation: &ToolInvocation<'_>) -> Result<ToolOutput, CodexErr> 
     let reply = if entry.whereabouts == Whereabouts::Confined || typing.input.is_empty() {
         typing.carry_out(&entry, ctx).await?
     } else {
-        let request = TypedInput::new(&typing.input, &entry, ctx)?;
+        let request = TypedInput::new(&typing.id, &typing.input, &entry, ctx)?;
         let tool = TypingTool { typing: &typing, entry: &entry };
         ToolOrchestrator.run(&tool, &request, ctx).await?.output
     };
