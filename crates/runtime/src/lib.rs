@@ -9,6 +9,7 @@
 mod approval;
 pub mod audit;
 mod deltas;
+mod detached;
 mod directory;
 mod environment;
 mod error;

@@ -163,10 +163,8 @@ async fn everything_that_would_be_typed_is_shown() {
 /// its id.
 #[tokio::test]
 async fn an_approval_holds_for_one_process() {
-    let scene = ruled(
-        AskForApproval::OnRequest,
-        "[[rule]]\nprefix = [\"date\"]\ndecision = \"prompt\"\n",
-    );
+    let scene =
+        ruled(AskForApproval::OnRequest, "[[rule]]\nprefix = [\"date\"]\ndecision = \"prompt\"\n");
     approve(&scene, &["bash", "-i"]).await;
     let (asked, _) = scene.answered("write_stdin", typed("date\n"), DENIED).await;
     assert!(asked[0].ends_with(&format!("; {TO_BASH}]")), "{asked:?}");
