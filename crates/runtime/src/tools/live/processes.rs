@@ -1,5 +1,6 @@
 //! `list_processes` and `kill_process`: for a model that has lost count.
 
+use super::allow;
 use crate::tools::registry::{ToolHandler, ToolInvocation, ToolSpec};
 use crate::tools::{parse, schema, wrong_kind};
 use crate::unified_exec::LiveEntry;
@@ -46,6 +47,7 @@ impl ToolHandler for ListProcessesHandler {
                 return Err(wrong_kind(invocation.tool_name));
             };
             let ListProcessesToolCallParams {} = parse(invocation.tool_name, arguments)?;
+            allow(&invocation.ctx(), &[])?;
             let all = invocation.services.live.all();
             let infos: Vec<ProcessInfo> = all.iter().map(|(id, entry)| info(id, entry)).collect();
             let text = serde_json::to_string(&infos);
@@ -80,6 +82,7 @@ impl ToolHandler for KillProcessHandler {
             let params: KillProcessToolCallParams = parse(invocation.tool_name, arguments)?;
             let entry = invocation.services.live.get(&params.process_id)?;
             let id = &params.process_id;
+            allow(&invocation.ctx(), std::slice::from_ref(id))?;
             if let Some(end) = entry.process.end() {
                 let code = end.output.exit_code;
                 let text = format!("process {id} had ended before, with exit code {code}");

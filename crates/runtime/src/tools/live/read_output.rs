@@ -1,6 +1,6 @@
 //! `read_output`: pages through what a process or a command printed, also what an answer left out.
 
-use super::{invalid, pattern, wanted};
+use super::{allow, invalid, pattern, wanted};
 use crate::tools::registry::{ToolHandler, ToolInvocation, ToolSpec};
 use crate::tools::{parse, schema, wrong_kind};
 use crate::unified_exec::{Wanted, shown};
@@ -68,6 +68,8 @@ async fn read(invocation: &ToolInvocation<'_>) -> Result<ToolOutput, CodexErr> {
         return Err(invalid(tool, "first_line counts from 1, or from the end if it is negative"));
     }
     let source = source(invocation, &params.id)?;
+    let words = [Some(params.id.clone()), params.pattern.clone()];
+    allow(&invocation.ctx(), &words.into_iter().flatten().collect::<Vec<_>>())?;
     let wanted = wanted(params.raw, params.max_output_tokens);
     let id = params.id.clone();
     let work = move || -> io::Result<String> {

@@ -6,7 +6,7 @@
 //! lines understands, for a shell that the kernel shows reading at a fresh prompt. About everything else a
 //! person is asked, and sees each character that would be typed.
 
-use super::write_stdin::Typing;
+use super::write_stdin::{Shown, Typing};
 use crate::approval::Answer;
 use crate::audit::{DecidedBy, Record};
 use crate::orchestrator::{
@@ -185,6 +185,9 @@ impl Approvable for TypedInput {
 pub(super) struct TypingTool<'a> {
     pub(super) typing: &'a Typing,
     pub(super) entry: &'a LiveEntry,
+    /// What the call does, as it is recorded.
+    pub(super) words: Vec<String>,
+    pub(super) shown: Shown,
 }
 
 impl Sandboxable<TypedInput> for TypingTool<'_> {
@@ -210,7 +213,16 @@ impl ToolRuntime<TypedInput> for TypingTool<'_> {
     }
 
     fn describe(&self, input: &TypedInput, ctx: &ToolCtx<'_>) -> Vec<Record> {
-        CommandTool.describe(&input.request, ctx)
+        let mut records = CommandTool.describe(&input.request, ctx);
+        for record in &mut records {
+            match record {
+                Record::CallAsked(asked) => asked.argv.clone_from(&self.words),
+                // What is said about a line may quote it.
+                Record::Judged(judged) if self.shown == Shown::No => judged.reason = None,
+                _ => {}
+            }
+        }
+        records
     }
 
     fn decided_by(&self, input: &TypedInput) -> DecidedBy {
