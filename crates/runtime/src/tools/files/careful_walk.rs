@@ -43,12 +43,10 @@ pub(crate) fn careful_walk(root: &Path) -> (WalkBuilder, LeftOut) {
     let mut walk = WalkBuilder::new(root);
     walk.hidden(false).require_git(false).follow_links(false);
     let whole = dunce::canonicalize(root).unwrap_or_else(|_| root.to_owned());
-    // Without the rules around it more is seen, and nothing is hidden.
-    if !whole.ancestors().skip(1).all(has_plain_rules) {
-        walk.parents(false);
-    }
-    if !has_plain_rules(&whole) {
-        walk.ignore(false).git_ignore(false).git_exclude(false);
+    // Without rules more is seen, and nothing is hidden. Those of the directories above are read whatever
+    // is said about them alone, so it is all or none.
+    if !whole.ancestors().all(has_plain_rules) {
+        walk.standard_filters(false);
     }
     let unread = left_out.clone();
     walk.filter_entry(move |entry| {

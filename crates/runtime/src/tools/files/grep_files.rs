@@ -199,7 +199,7 @@ mod tests {
     }
 
     /// spec CALL.30: A pipe in the place of a file that says what is ignored holds nobody up: its directory
-    /// is left out, and that is said; at the top of the search it is as if it were not there.
+    /// is left out, and that is said; at the top of the search or above it, nothing counts as ignored.
     #[cfg(unix)]
     #[test]
     fn a_pipe_that_says_what_is_ignored_holds_nobody_up() {
