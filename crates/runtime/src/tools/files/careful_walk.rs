@@ -63,8 +63,8 @@ pub(crate) fn careful_walk(root: &Path) -> (WalkBuilder, LeftOut) {
     (walk, left_out)
 }
 
-/// All that a walk meets, its top first, in the order of the paths, and whether that is all that there is. A
-/// walk on one thread would not do: that kind reads the rules of what it leaves out, too.
+/// All that a walk meets, its top first, in the order of the paths, and whether that is all that there
+/// is. Several threads look, so it is put in order afterwards.
 pub(super) fn entries(
     walk: &WalkBuilder,
     is_over: impl Fn() -> bool + Sync,
