@@ -11,6 +11,7 @@ pub mod audit;
 #[cfg(unix)]
 pub mod daemon;
 mod deltas;
+mod detached;
 mod directory;
 mod environment;
 mod error;

@@ -6,6 +6,7 @@ mod support;
 
 use rustix::fs::{CWD, FileType, Mode, OFlags, mknodat, open};
 use sandgate_protocol::{AskForApproval, Event, ReturnReason, SandboxPolicy};
+use sandgate_runtime::audit::{DecidedBy, DecisionKind, Record};
 use serde_json::json;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -62,4 +63,53 @@ async fn a_path_is_no_name_of_an_output_and_is_not_opened() {
     is_over.store(true, Ordering::Relaxed);
     assert_eq!(watching.join().unwrap(), "left alone");
     assert!(text(&result).contains("there is no process"), "{}", text(&result));
+}
+
+/// spec SESSION.41: Every call on a process is in the audit log before it is made, with what was typed; of
+/// what is typed while the terminal hides it, only how much it was.
+#[tokio::test]
+async fn calls_on_processes_are_recorded_without_what_is_hidden() {
+    let scene = scene();
+    let script = "read a; read -s -p secret: b; read c";
+    let start = json!({"command": ["bash", "-c", script], "process_id": "p"});
+    scene.call("exec_command", start).await;
+    let typed = |input: &str| json!({"process_id": "p", "input": input});
+    let asked = scene.call("write_stdin", typed("open\n")).await;
+    assert!(text(&asked).contains("secret:"), "{}", text(&asked));
+    scene
+        .call("write_stdin", json!({"process_id": "p", "input": "hunter2\n", "keys": ["no"]}))
+        .await;
+    scene.call("write_stdin", typed("hunter2\n")).await;
+    scene
+        .call("write_stdin", json!({"process_id": "p", "resize": {"rows": 9, "columns": 40}}))
+        .await;
+    scene.call("read_output", json!({"id": "p", "pattern": "sec"})).await;
+    scene.call("list_processes", json!({})).await;
+    scene.call("write_stdin", json!({"process_id": "p", "keys": ["ctrl-c"]})).await;
+    scene.call("kill_process", json!({"process_id": "p"})).await;
+
+    let records = scene.recorded();
+    assert!(!format!("{records:?}").contains("hunter2"), "{records:?}");
+    let asked = records.iter().filter_map(|record| match record {
+        Record::CallAsked(asked) if asked.tool != "exec_command" => Some(asked.argv.join("|")),
+        _ => None,
+    });
+    let expected = [
+        "write_stdin|p|input|open\n",
+        "write_stdin|p|hidden input, 9 bytes",
+        "write_stdin|p|hidden input, 8 bytes",
+        "write_stdin|p|resize|40x9",
+        "read_output|p|sec",
+        "list_processes",
+        "write_stdin|p|keys|ctrl-c",
+        "kill_process|p",
+    ];
+    assert_eq!(asked.collect::<Vec<_>>(), expected);
+    let allowed = records.iter().filter(|record| match record {
+        Record::Decided(decided) => {
+            decided.decision == DecisionKind::Allowed && decided.by == DecidedBy::Policy
+        }
+        _ => false,
+    });
+    assert!(allowed.count() >= expected.len() - 1, "all but the one that was refused");
 }

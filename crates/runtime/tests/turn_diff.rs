@@ -216,3 +216,30 @@ async fn what_a_process_changes_that_lives_across_calls_is_told_too() {
     let told = "diff --git a/a.txt b/a.txt\n--- a/a.txt\n+++ b/a.txt\n@@ -1 +1,2 @@\n one\n+two\n";
     assert_eq!(turn.diff().await.unified_diff, told);
 }
+
+/// spec TURN.10: A pipe in the place of a `.gitignore` holds neither a command nor the diff up: its directory
+/// is not looked at, and the diff says so.
+#[tokio::test]
+async fn a_pipe_that_says_what_is_ignored_holds_no_turn_up() {
+    let scene = scene();
+    fs::create_dir(scene.path().join("sub")).unwrap();
+    fs::write(scene.path().join("sub/old"), "old\n").unwrap();
+    let requester = scene.session.requester();
+    let turn = requester.begin_turn();
+    let first = "mkfifo sub/.gitignore; echo new > sub/old; echo new > top";
+    assert_eq!(scene.call_in(&turn, "shell_command", script(first)).await.error, None);
+    let diff = turn.diff().await;
+    assert!(diff.unified_diff.contains("-old\n+new\n"), "{}", diff.unified_diff);
+    assert!(diff.unified_diff.contains("+++ b/top\n"), "{}", diff.unified_diff);
+    let said = "sub/ was left out: its ignore files are not plain files";
+    assert_eq!(diff.not_shown, [said]);
+    requester.end_turn(turn).await;
+
+    let turn = requester.begin_turn();
+    let second = "rm sub/.gitignore; echo newer > top";
+    assert_eq!(scene.call_in(&turn, "shell_command", script(second)).await.error, None);
+    let diff = turn.diff().await;
+    assert!(diff.unified_diff.contains("-new\n+newer\n"), "{}", diff.unified_diff);
+    assert!(!diff.unified_diff.contains("sub/"), "{}", diff.unified_diff);
+    assert!(diff.not_shown.contains(&said.to_owned()), "{:?}", diff.not_shown);
+}

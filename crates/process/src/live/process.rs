@@ -329,6 +329,11 @@ impl UnifiedExecProcess {
         self.sight.current_dir()
     }
 
+    /// Whether it reads a line at its terminal that is not shown, such as a password.
+    pub fn hides_input(&self) -> bool {
+        self.sight.hides_input()
+    }
+
     /// What arrow keys send to it.
     pub fn cursor_keys(&self) -> CursorKeys {
         match self.shared.transcript().wants_application_cursor_keys() {

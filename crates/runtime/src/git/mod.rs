@@ -67,6 +67,20 @@ fn common_directory(git_directory: &Path) -> io::Result<PathBuf> {
     }
 }
 
+/// The files in which a repository says what it ignores, with those that lead to them.
+pub(crate) fn rule_files(dot_git: &Path) -> Vec<PathBuf> {
+    let exclude = |directory: &Path| directory.join("info").join("exclude");
+    match std::fs::symlink_metadata(dot_git) {
+        Err(_) => Vec::new(),
+        Ok(found) if found.is_dir() => vec![exclude(dot_git)],
+        Ok(_) => {
+            let Ok(directory) = git_directory(dot_git) else { return Vec::new() };
+            let common = common_directory(&directory).map(|common| exclude(&common));
+            [Some(directory.join("commondir")), common.ok()].into_iter().flatten().collect()
+        }
+    }
+}
+
 /// A path as git writes it into its own files.
 fn path_of(text: &[u8]) -> io::Result<PathBuf> {
     let text = std::str::from_utf8(text).map_err(|_| io::ErrorKind::InvalidData)?;

@@ -37,7 +37,7 @@ pub(crate) struct Services {
     me: Weak<Self>,
     pub(crate) repositories: Repositories,
     /// What is remembered of files from turn to turn.
-    pub(crate) kept: KeptContents,
+    pub(crate) kept: Arc<KeptContents>,
     pub(crate) telemetry: Telemetry,
     /// What its turns belong to for whoever follows them.
     pub(crate) span: tracing::Span,
@@ -98,7 +98,7 @@ impl Services {
             events: EventLog::default(),
             registry: ToolRegistry::with(&config.tools),
             repositories: Repositories::default(),
-            kept: KeptContents::default(),
+            kept: Arc::default(),
             telemetry: Telemetry::new(),
             environment: config.environment.apply(&config.own_env),
             rules: RwLock::new(Arc::new(std::mem::take(&mut config.rules))),

@@ -18,7 +18,7 @@ pub(crate) use apply_patch::{apply_patch, check_patch};
 pub(crate) use arguments::{parse, schema};
 pub use command::AskedCommand;
 pub(crate) use command::{CommandOutput, run_command};
-pub(crate) use files::is_listed;
+pub(crate) use files::{careful_walk, open_regular, said_of};
 #[cfg(unix)]
 pub(crate) use live::{Launch, Launched, Manner, process_info, type_unjudged};
 pub use registry::{ToolFuture, ToolHandler, ToolInvocation, ToolKind, ToolRegistry, ToolSpec};

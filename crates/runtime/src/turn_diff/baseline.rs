@@ -2,6 +2,7 @@
 
 use super::walk::{Kind, MOST_FILES, PATIENCE, Reach, Stamp, Walk};
 use crate::git::{ObjectName, TrackedFiles};
+use crate::tools::open_regular;
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsStr;
 use std::fs;
@@ -24,6 +25,8 @@ const READING: Duration = Duration::from_millis(500);
 pub(super) struct Baseline {
     pub(super) files: BTreeMap<PathBuf, Seen>,
     pub(super) reach: Reach,
+    /// The directories in which nothing was looked at.
+    pub(super) left_out: Vec<PathBuf>,
     pub(super) began: SystemTime,
 }
 
@@ -96,7 +99,7 @@ impl Baseline {
             files.insert(path, Seen { stamp, held, unsettled });
         }
         *before = after;
-        Self { files, reach: walk.reach, began }
+        Self { files, reach: walk.reach, left_out: walk.left_out, began }
     }
 }
 
@@ -125,26 +128,12 @@ pub(super) fn read(path: &Path, kind: Kind) -> Option<Arc<[u8]>> {
             Some(target.as_os_str().as_encoded_bytes().into())
         }
         Kind::File => {
-            let file = open(path)?;
+            let file = open_regular(path).ok()?;
             let mut contents = Vec::new();
             let read = file.take(LARGEST_FILE + 1).read_to_end(&mut contents).ok()? as u64;
             (read <= LARGEST_FILE).then(|| contents.into())
         }
     }
-}
-
-/// Opens a file, and nothing that has come in its place.
-fn open(path: &Path) -> Option<fs::File> {
-    let mut options = fs::OpenOptions::new();
-    options.read(true);
-    #[cfg(unix)]
-    {
-        use rustix::fs::OFlags;
-        let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
-        std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, flags.bits().cast_signed());
-    }
-    let file = options.open(path).ok()?;
-    file.metadata().ok()?.is_file().then_some(file)
 }
 
 /// Whether a file says what is ignored.

@@ -4,6 +4,7 @@ use super::baseline::{Baseline, Held, LARGEST_FILE, Seen, read, says_what_is_ign
 use super::patched::{Original, Originals};
 use super::walk::{Kind, MOST_FILES, PATIENCE, Reach, Stamp, Walk};
 use crate::git::ObjectName;
+use crate::tools::said_of;
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -82,6 +83,10 @@ pub(super) fn changes(root: &Path, before: Option<&Baseline>, originals: &Origin
                 before.files.len().min(walk.files.len())
             ));
         }
+        let mut left_out = [before.left_out.as_slice(), &walk.left_out].concat();
+        left_out.sort_unstable();
+        left_out.dedup();
+        said_of(&left_out).into_iter().for_each(|said| found.note(said));
         now = walk.files.into_iter().collect();
         paths.extend(different(root, before, &mut now, &mut found));
     }
@@ -147,7 +152,8 @@ fn different(
     let mut unknown = 0;
     for (path, stamp) in now.iter().filter(|(path, _)| !before.files.contains_key(*path)) {
         let is_older = !stamp.changed_since(before.began);
-        match before.reach {
+        let was_left_out = before.left_out.iter().any(|directory| path.starts_with(directory));
+        match if was_left_out { Reach::Partial } else { before.reach } {
             // It was there before, only ignored.
             Reach::Whole if rules_changed && is_older => {}
             Reach::Whole => paths.push(path.clone()),

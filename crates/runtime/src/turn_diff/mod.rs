@@ -19,6 +19,7 @@ mod tests;
 
 pub(crate) use baseline::KeptContents;
 
+use crate::detached;
 use crate::session::Services;
 use baseline::Baseline;
 use futures_util::FutureExt as _;
@@ -28,6 +29,12 @@ use sandgate_patch::Plan;
 use sandgate_protocol::TurnDiff;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::time::Duration;
+
+/// How long the first command waits for the look at the workspace, and whoever asks for the diff for
+/// another one. Both have bounds of their own, which hold unless something keeps a reader waiting.
+const LOOKING: Duration = Duration::from_secs(5);
+const COMPARING: Duration = Duration::from_secs(20);
 
 /// Whether the diffs of turns are made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -107,11 +114,19 @@ impl TurnDiffTracker {
             None => None,
         };
         let root = self.root.clone();
-        let found = tokio::task::spawn_blocking({
+        let found = detached::begin({
             let baseline = baseline.clone();
             move || compare::changes(&root, baseline.as_deref(), &originals)
         });
-        let Ok(mut found) = found.await else { return nothing() };
+        let mut found = match tokio::time::timeout(COMPARING, found).await {
+            Ok(Some(found)) => found,
+            Ok(None) => return nothing(),
+            Err(_) => {
+                let said =
+                    "the workspace could not be looked at: something in it keeps a reader waiting";
+                return TurnDiff { not_shown: vec![said.to_owned()], ..nothing() };
+            }
+        };
         let wanted = found.objects();
         if !wanted.is_empty() {
             found.fill_in(&objects::read(&services, &wanted).await);
@@ -125,11 +140,12 @@ impl TurnDiffTracker {
     fn looking(&self) -> &Looking {
         self.baseline.get_or_init(|| {
             let (root, services) = (self.root.clone(), self.services.clone());
-            let look = tokio::task::spawn_blocking(move || {
-                let services = services.upgrade()?;
-                Some(Arc::new(Baseline::take(&root, &services.kept)))
-            });
-            async move { look.await.ok().flatten() }.boxed().shared()
+            // The look may never end, and must not hold the session.
+            let kept = services.upgrade().map(|services| Arc::clone(&services.kept));
+            let look =
+                detached::begin(move || Some(Arc::new(Baseline::take(&root, kept.as_deref()?))));
+            let look = async move { tokio::time::timeout(LOOKING, look).await };
+            async move { look.await.ok().flatten().flatten() }.boxed().shared()
         })
     }
 }

@@ -1,8 +1,8 @@
 //! One look at the files of a workspace: their names and what the file system says about them, and
 //! nothing of what they hold.
 
-use crate::tools::is_listed;
-use ignore::{WalkBuilder, WalkState};
+use crate::tools::careful_walk;
+use ignore::WalkState;
 use std::fs::Metadata;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -49,6 +49,8 @@ pub(super) enum Reach {
 pub(super) struct Walk {
     pub(super) files: Vec<(PathBuf, Stamp)>,
     pub(super) reach: Reach,
+    /// The directories in which nothing was looked at, because of what stands for their ignore files.
+    pub(super) left_out: Vec<PathBuf>,
 }
 
 impl Walk {
@@ -57,12 +59,9 @@ impl Walk {
         let deadline = Instant::now() + patience;
         let (count, over) = (AtomicUsize::new(0), AtomicBool::new(false));
         let files: Mutex<Vec<(PathBuf, Stamp)>> = Mutex::default();
-        let walk = WalkBuilder::new(root)
-            .hidden(false)
+        let (mut walk, left_out) = careful_walk(root);
+        let walk = walk
             .ignore(false)
-            .require_git(false)
-            .follow_links(false)
-            .filter_entry(is_listed)
             .threads(std::thread::available_parallelism().map_or(1, |n| n.get().min(4)))
             .build_parallel();
         walk.run(|| {
@@ -88,7 +87,7 @@ impl Walk {
         let mut files = files.into_inner().unwrap_or_else(PoisonError::into_inner);
         files.sort_unstable_by(|one, other| one.0.cmp(&other.0));
         let reach = if over.into_inner() { Reach::Partial } else { Reach::Whole };
-        Self { files, reach }
+        Self { files, reach, left_out: left_out.beneath(root) }
     }
 }
 

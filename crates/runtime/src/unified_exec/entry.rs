@@ -15,6 +15,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError, Weak};
 pub(crate) struct LiveEntry {
     /// The process.
     pub(crate) process: UnifiedExecProcess,
+    /// Its number among all that this program has started. No other ever has the same.
+    pub(crate) instance: u64,
     /// The call that started it, which its events are known by.
     pub(crate) call_id: CallId,
     /// Its command.
@@ -71,8 +73,10 @@ impl LiveEntry {
         justification: Option<String>,
         kept: Kept,
     ) -> Self {
+        static INSTANCES: AtomicU64 = AtomicU64::new(0);
         Self {
             process,
+            instance: INSTANCES.fetch_add(1, Ordering::Relaxed),
             call_id,
             command,
             cwd,

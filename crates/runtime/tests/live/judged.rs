@@ -4,9 +4,11 @@ use crate::scene::{Scene, caged, text};
 use sandgate_protocol::{AskForApproval, ReviewDecision, SandboxPolicy};
 use serde_json::{Value, json};
 
+/// What a person is told about a line for a shell.
+const TO_BASH: &str = "to be typed to process out (bash -i), which runs outside the sandbox";
+
 /// What a person is told about input that may be anything.
-const UNCLEAR: &str = "it is typed to a process outside the sandbox, and is not one whole line for a \
-                       shell at its prompt";
+const UNCLEAR: &str = "and is not one whole line for a shell at its prompt";
 
 const DENIED: ReviewDecision = ReviewDecision::Denied { feedback: None };
 
@@ -44,7 +46,7 @@ fn pressed(input: &str, keys: &[&str]) -> Value {
 async fn each_line_is_asked_about() {
     let scene = outside(AskForApproval::OnRequest, &["bash", "-i"]).await;
     let (asked, result) = scene.answered("write_stdin", typed("touch made\n"), DENIED).await;
-    assert_eq!(asked, ["touch made [it is typed to a process outside the sandbox]"]);
+    assert_eq!(asked, [format!("touch made [{TO_BASH}]")]);
     assert_eq!(text(&result), "User denied approval for this command");
     assert!(!scene.path("made").exists());
 
@@ -56,9 +58,10 @@ async fn each_line_is_asked_about() {
 
     // Also what is safe elsewhere: nobody knows what the word stands for by now.
     let (asked, _) = scene.answered("write_stdin", typed("ls\n"), DENIED).await;
-    assert_eq!(asked, ["ls [it is typed to a process outside the sandbox]"]);
+    assert_eq!(asked, [format!("ls [{TO_BASH}]")]);
     let (asked, _) = scene.answered("write_stdin", typed("rm -rf /\n"), DENIED).await;
     assert!(asked[0].starts_with("rm -rf / [dangerous: "), "{asked:?}");
+    assert!(asked[0].ends_with(&format!("; {TO_BASH}]")), "{asked:?}");
 }
 
 /// spec SESSION.21: An approval for the session holds for one whole line, at a fresh prompt of that
@@ -83,9 +86,9 @@ async fn an_approval_is_remembered_for_whole_lines_only() {
 
     // A line that has begun is not fresh, even when a signal has wiped it out.
     let (asked, _) = scene.answered("write_stdin", typed("rm "), session.clone()).await;
-    assert_eq!(asked, [format!("rm  [{UNCLEAR}]")]);
+    assert_eq!(asked, [format!("rm  [{TO_BASH}, {UNCLEAR}]")]);
     let all = ask(typed("echo x >> log\n")).await;
-    assert_eq!(all, [format!("rm echo x >> log [{UNCLEAR}]")]);
+    assert_eq!(all, [format!("rm echo x >> log [{TO_BASH}, {UNCLEAR}]")]);
     let interrupted = json!({"process_id": "out", "signal": "INT", "yield_time_ms": 30000});
     assert_eq!(ask(interrupted).await, Vec::<String>::new());
     assert_eq!(ask(typed("echo x >> log\n")).await.len(), 1);
@@ -146,11 +149,52 @@ async fn nothing_gets_past_in_disguise() {
 #[tokio::test]
 async fn everything_that_would_be_typed_is_shown() {
     let scene = outside(AskForApproval::OnRequest, &["cat"]).await;
+    let to_cat = "to be typed to process out (cat), which runs outside the sandbox";
     let ask = async |arguments: Value| scene.answered("write_stdin", arguments, DENIED).await.0;
-    assert_eq!(ask(typed("y\n")).await, [format!("y [{UNCLEAR}]")]);
-    assert_eq!(ask(typed("\n")).await, [format!("\\n [{UNCLEAR}]")]);
-    assert_eq!(ask(typed("a\u{15}b\n")).await, [format!("a\\u{{15}}b [{UNCLEAR}]")]);
-    assert_eq!(ask(pressed("", &["ctrl-c"])).await, [format!("\\u{{3}} [{UNCLEAR}]")]);
+    assert_eq!(ask(typed("y\n")).await, [format!("y [{to_cat}, {UNCLEAR}]")]);
+    assert_eq!(ask(typed("\n")).await, [format!("\\n [{to_cat}, {UNCLEAR}]")]);
+    assert_eq!(ask(typed("a\u{15}b\n")).await, [format!("a\\u{{15}}b [{to_cat}, {UNCLEAR}]")]);
+    assert_eq!(ask(pressed("", &["ctrl-c"])).await, [format!("\\u{{3}} [{to_cat}, {UNCLEAR}]")]);
+    assert_eq!(ask(typed("  ")).await, [format!("\\u{{20}}\\u{{20}} [{to_cat}, {UNCLEAR}]")]);
+}
+
+/// spec SESSION.28: A person who is asked about input is told to which process it goes, whatever the reason
+/// for the question; an approval for the session holds for that process only, also when another one gets
+/// its id.
+#[tokio::test]
+async fn an_approval_holds_for_one_process() {
+    let scene =
+        ruled(AskForApproval::OnRequest, "[[rule]]\nprefix = [\"date\"]\ndecision = \"prompt\"\n");
+    approve(&scene, &["bash", "-i"]).await;
+    let (asked, _) = scene.answered("write_stdin", typed("date\n"), DENIED).await;
+    assert!(asked[0].ends_with(&format!("; {TO_BASH}]")), "{asked:?}");
+    let session = ReviewDecision::ApprovedForSession;
+    let line = || typed("echo x >> log\n");
+    assert_eq!(scene.answered("write_stdin", line(), session).await.0.len(), 1);
+    assert_eq!(scene.answered("write_stdin", line(), DENIED).await.0, Vec::<String>::new());
+
+    scene.text("kill_process", json!({"process_id": "out"})).await;
+    approve(&scene, &["bash", "-i"]).await;
+    let (asked, _) = scene.answered("write_stdin", line(), DENIED).await;
+    assert_eq!(asked, [format!("echo x >> log [{TO_BASH}]")]);
+    assert_eq!(std::fs::read_to_string(scene.path("log")).unwrap(), "x\nx\n");
+}
+
+/// spec SESSION.29: An empty line is no command: it is asked about each time, and typed when it is approved.
+#[tokio::test]
+async fn enter_alone_is_asked_about_and_typed() {
+    let scene = outside(AskForApproval::OnRequest, &["bash", "-i"]).await;
+    let session = ReviewDecision::ApprovedForSession;
+    for input in [typed("\n"), pressed("", &["enter"])] {
+        for _ in 0..2 {
+            let (asked, result) =
+                scene.answered("write_stdin", input.clone(), session.clone()).await;
+            assert_eq!(asked.len(), 1, "{}", text(&result));
+            assert!(text(&result).contains("\"waiting_for_input\""), "{}", text(&result));
+        }
+    }
+    let (asked, _) = scene.answered("write_stdin", typed("\\n\n"), DENIED).await;
+    assert_eq!(asked, [format!("\\n [{TO_BASH}]")], "which is another thing than an empty line");
 }
 
 /// A session under these rules.

@@ -1,11 +1,13 @@
 //! `grep_files`: the lines that match a pattern, in the files that git does not ignore.
 
-use super::{MOST_SAID, failed, is_listed, look_at, off_the_loop, refuse_secrets, resolve, shown};
+use super::{
+    MOST_SAID, Reached, careful_walk, entries, failed, look_at, off_the_loop, open_regular,
+    refuse_secrets, resolve, said_of, shown,
+};
 use crate::tools::{ToolFuture, ToolHandler, ToolInvocation, ToolSpec};
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::sinks::Lossy;
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder};
-use ignore::WalkBuilder;
 use ignore::overrides::OverrideBuilder;
 use sandgate_protocol::{CodexErr, GrepFilesToolCallParams, ToolOutput};
 use std::fmt::Write as _;
@@ -74,13 +76,8 @@ struct Search {
 }
 
 impl Search {
-    fn run(&self, is_over: impl Fn() -> bool) -> Result<String, CodexErr> {
-        let mut walk = WalkBuilder::new(&self.root);
-        walk.hidden(false)
-            .require_git(false)
-            .follow_links(false)
-            .filter_entry(is_listed)
-            .sort_by_file_name(std::cmp::Ord::cmp);
+    fn run(&self, is_over: impl Fn() -> bool + Sync) -> Result<String, CodexErr> {
+        let (mut walk, left_out) = careful_walk(&self.root);
         if let Some(include) = &self.include {
             let mut only = OverrideBuilder::new(&self.root);
             let wrong = |error| failed(format!("include is not a pattern of names: {error}"));
@@ -93,8 +90,8 @@ impl Search {
             .heap_limit(Some(16 << 20))
             .build();
         let mut found = Found { text: String::new(), lines: 0, full: false };
-        for entry in walk.build() {
-            let Ok(entry) = entry else { continue };
+        let (entries, reached) = entries(&walk, &is_over);
+        for entry in entries {
             // Only files: whatever else there is could keep a reader waiting for ever.
             if !entry.file_type().is_some_and(|kind| kind.is_file()) {
                 continue;
@@ -112,10 +109,16 @@ impl Search {
                 return Ok(found.text);
             }
         }
-        match found.text.is_empty() {
-            true => Ok("[no line matches]\n".to_owned()),
-            false => Ok(found.text),
+        if reached == Reached::Part {
+            found.text.push_str("[the search was ended before all files were looked at]\n");
+        } else if found.text.is_empty() {
+            found.text.push_str("[no line matches]\n");
         }
+        for said in said_of(&left_out.beneath(&self.root)) {
+            // Writing to a string does not fail.
+            let _ = writeln!(found.text, "[{said}]");
+        }
+        Ok(found.text)
     }
 
     /// What cannot be read has no lines that match.
@@ -132,7 +135,10 @@ impl Search {
             let _ = writeln!(found.text, "{}:{number}: {}", shown(&name), shown(line));
             Ok(true)
         });
-        let _ = searcher.search_path(&self.matcher, path, sink);
+        // By now something else may have the name.
+        if let Ok(file) = open_regular(path) {
+            let _ = searcher.search_file(&self.matcher, &file, sink);
+        }
     }
 }
 
@@ -190,6 +196,40 @@ mod tests {
             text,
             "a.rs:1: one word\n[more lines match; narrow the pattern, or raise limit]\n"
         );
+    }
+
+    /// spec CALL.30: A pipe in the place of a file that says what is ignored holds nobody up: its directory
+    /// is left out, and that is said; at the top of the search or above it, nothing counts as ignored.
+    #[cfg(unix)]
+    #[test]
+    fn a_pipe_that_says_what_is_ignored_holds_nobody_up() {
+        use rustix::fs::{CWD, FileType, Mode, mknodat};
+        let tree = tempfile::tempdir().unwrap();
+        for directory in ["one", "two/deep", "three/.git/info", "four"] {
+            fs::create_dir_all(tree.path().join(directory)).unwrap();
+        }
+        for name in ["one/a", "two/a", "two/deep/a", "three/a", "four/a"] {
+            fs::write(tree.path().join(name), "word\n").unwrap();
+        }
+        for pipe in ["one/.gitignore", "two/deep/.ignore", "three/.git/info/exclude"] {
+            mknodat(CWD, tree.path().join(pipe), FileType::Fifo, Mode::RWXU, 0).unwrap();
+        }
+        std::os::unix::fs::symlink("../one/.gitignore", tree.path().join("four/.gitignore"))
+            .unwrap();
+        let search = |root: PathBuf| {
+            let matcher = matcher("word").unwrap();
+            Search { matcher, root, include: None, home: None, wanted: 9 }.run(|| false).unwrap()
+        };
+        let left_out =
+            |name| format!("[{name}/ was left out: its ignore files are not plain files]\n");
+        let said = ["four", "one", "three", "two/deep"].map(left_out).concat();
+        assert_eq!(search(tree.path().to_owned()), format!("two/a:1: word\n{said}"));
+        assert_eq!(search(tree.path().join("one")), "a:1: word\n");
+        let listed = super::super::list_dir::list(tree.path(), 2, 1, 9, || false).unwrap();
+        assert_eq!(listed.split_once('\n').unwrap().1, format!("  two/\n    a\n{said}"));
+
+        mknodat(CWD, tree.path().join(".gitignore"), FileType::Fifo, Mode::RWXU, 0).unwrap();
+        assert_eq!(search(tree.path().join("two")).lines().next(), Some("a:1: word"));
     }
 
     #[test]

@@ -1,8 +1,10 @@
 //! `list_dir`: what is in a directory, down to a depth, without what git ignores.
 
-use super::{MOST_SAID, failed, is_listed, look_at, off_the_loop, resolve, shown};
+use super::{
+    MOST_SAID, Reached, careful_walk, entries, failed, look_at, off_the_loop, resolve, said_of,
+    shown,
+};
 use crate::tools::{ToolFuture, ToolHandler, ToolInvocation, ToolSpec};
-use ignore::WalkBuilder;
 use sandgate_protocol::{CodexErr, ListDirToolCallParams, ToolOutput};
 use std::fmt::Write as _;
 use std::path::Path;
@@ -50,34 +52,27 @@ impl ToolHandler for ListDirHandler {
     }
 }
 
-fn list(
+pub(super) fn list(
     path: &Path,
     depth: u32,
     offset: u64,
     wanted: u64,
-    is_over: impl Fn() -> bool,
+    is_over: impl Fn() -> bool + Sync,
 ) -> Result<String, CodexErr> {
     if !path.is_dir() {
         return Err(failed(format!("{} is not a directory", path.display())));
     }
-    let walk = WalkBuilder::new(path)
-        .max_depth(usize::try_from(depth).ok())
-        .hidden(false)
-        .require_git(false)
-        .follow_links(false)
-        .filter_entry(is_listed)
-        .sort_by_file_name(std::cmp::Ord::cmp)
-        .build();
+    let (mut walk, left_out) = careful_walk(path);
+    walk.max_depth(usize::try_from(depth).ok());
     let mut text = format!("{}/\n", path.display());
     let mut number = 0;
-    for entry in walk.skip(1) {
-        // What cannot be read is not listed, like anything else that is not ours.
-        let Ok(entry) = entry else { continue };
+    let (entries, reached) = entries(&walk, &is_over);
+    for entry in entries.iter().filter(|entry| entry.depth() > 0) {
         number += 1;
         if number < offset {
             continue;
         }
-        if number - offset >= wanted || text.len() > MOST_SAID || is_over() {
+        if number - offset >= wanted || text.len() > MOST_SAID {
             let _ = writeln!(text, "[more entries follow; the next is {number}]");
             return Ok(text);
         }
@@ -90,10 +85,17 @@ fn list(
         // Writing to a string does not fail.
         let _ = writeln!(text, "{}{name}{mark}", "  ".repeat(entry.depth()));
     }
-    if number == 0 {
+    let left_out = said_of(&left_out.beneath(path));
+    if number == 0 && left_out.is_empty() {
         text.push_str("  [nothing]\n");
-    } else if number < offset {
+    } else if number < offset && number > 0 {
         return Err(failed(format!("there are only {number} entries")));
+    }
+    if reached == Reached::Part {
+        text.push_str("[the walk was ended before all was looked at]\n");
+    }
+    for said in left_out {
+        let _ = writeln!(text, "[{said}]");
     }
     Ok(text)
 }

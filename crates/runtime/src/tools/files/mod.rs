@@ -4,16 +4,22 @@
 //! through a command, about which a person decides. Everything is bounded: how much is looked at, how
 //! long it takes, and how much is said.
 
+mod careful_walk;
 mod grep_files;
 mod list_dir;
 mod read_file;
+mod regular;
 
+use careful_walk::{Reached, entries};
+pub(crate) use careful_walk::{careful_walk, said_of};
 pub(crate) use grep_files::GrepFilesHandler;
 pub(crate) use list_dir::ListDirHandler;
 pub(crate) use read_file::ReadFileHandler;
+pub(crate) use regular::open_regular;
 
 use super::ToolInvocation;
 use crate::audit::{CallAsked, DecidedBy, Decision, DecisionKind, Record};
+use crate::detached;
 use sandgate_policy::danger;
 use sandgate_policy::{Surroundings, script};
 use sandgate_protocol::{CodexErr, SandboxPermissions};
@@ -31,6 +37,9 @@ const LONGEST_LINE: usize = 500;
 
 /// How long one call may take.
 const PATIENCE: Duration = Duration::from_secs(10);
+
+/// After how long work is to come to an end by itself, so that what it found is not lost.
+const WORK: Duration = Duration::from_secs(9);
 
 /// The path that a call names.
 fn resolve(named: &str, invocation: &ToolInvocation<'_>) -> Result<PathBuf, CodexErr> {
@@ -89,7 +98,7 @@ fn failed(reason: String) -> CodexErr {
 }
 
 /// Whether something is looked at: not what git keeps for itself, nor what keeps a name free.
-pub(crate) fn is_listed(entry: &ignore::DirEntry) -> bool {
+fn is_listed(entry: &ignore::DirEntry) -> bool {
     entry.depth() == 0
         || (entry.file_name() != ".git" && !sandgate_sandbox::keeps_a_name_free(entry.path()))
 }
@@ -116,22 +125,49 @@ impl Limit {
     }
 }
 
-/// Does work that blocks, until it is done or the turn is over.
+/// Does work that blocks, until it is done, its time or the turn is over.
 async fn off_the_loop<T: Send + 'static>(
     cancellation: &CancellationToken,
     work: impl FnOnce(&Limit) -> Result<T, CodexErr> + Send + 'static,
 ) -> Result<T, CodexErr> {
     let cancelled = Arc::new(AtomicBool::new(false));
-    let limit = Limit { deadline: Instant::now() + PATIENCE, cancelled: Arc::clone(&cancelled) };
-    let working = tokio::task::spawn_blocking(move || work(&limit));
+    let limit = Limit { deadline: Instant::now() + WORK, cancelled: Arc::clone(&cancelled) };
+    let working = detached::begin(move || work(&limit));
     tokio::select! {
-        done = working => match done {
-            Ok(result) => result,
-            Err(error) => Err(failed(format!("it was cut off: {error}"))),
+        done = tokio::time::timeout(PATIENCE, working) => match done {
+            Ok(Some(result)) => result,
+            Ok(None) => Err(failed("it was cut off".to_owned())),
+            Err(_) => {
+                cancelled.store(true, Ordering::Relaxed);
+                let seconds = PATIENCE.as_secs();
+                Err(failed(format!("it was given up after {seconds} seconds: something there keeps a reader waiting")))
+            }
         },
         () = cancellation.cancelled() => {
             cancelled.store(true, Ordering::Relaxed);
             Err(CodexErr::UserAborted)
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// spec CALL.31: A call of `read_file`, `list_dir` or `grep_files` is answered within ten seconds, also
+    /// when what it reads never ends.
+    #[tokio::test(start_paused = true)]
+    async fn work_that_never_ends_is_given_up() {
+        let (release, held) = std::sync::mpsc::channel::<()>();
+        let began = tokio::time::Instant::now();
+        let work = off_the_loop(&CancellationToken::new(), move |_| {
+            // Nothing comes until the test is over.
+            let _ = held.recv();
+            Ok(())
+        })
+        .await;
+        assert!(work.unwrap_err().to_string().starts_with("it was given up after 10 seconds"));
+        assert_eq!(began.elapsed().as_secs(), 10, "by the clock of the test");
+        drop(release);
     }
 }

@@ -1,11 +1,11 @@
 //! `read_file`: some lines of one file, each with its number.
 
-use super::{MOST_SAID, failed, look_at, off_the_loop, resolve, shown};
+use super::{MOST_SAID, failed, look_at, off_the_loop, open_regular, resolve, shown};
 use crate::tools::{ToolFuture, ToolHandler, ToolInvocation, ToolSpec};
 use sandgate_protocol::{CodexErr, ReadFileToolCallParams, ToolOutput};
 use std::fmt::Write as _;
 use std::fs::File;
-use std::io::{BufRead as _, BufReader, Read as _};
+use std::io::{BufRead as _, BufReader, ErrorKind, Read as _};
 use std::path::Path;
 
 /// `read_file`.
@@ -58,8 +58,13 @@ fn read(
     is_over: impl Fn() -> bool,
 ) -> Result<String, CodexErr> {
     let name = path.display();
-    let cannot = |error: std::io::Error| failed(format!("{name}: {error}"));
-    // What is no file could keep a reader waiting for ever.
+    let cannot = |error: std::io::Error| match error.kind() {
+        // Some files of the kernel's are read like a pipe.
+        ErrorKind::WouldBlock => failed(format!("{name} has nothing to read for now")),
+        _ => failed(format!("{name}: {error}")),
+    };
+    // What is no file could keep a reader waiting for ever, and some devices do something when they are
+    // opened.
     let kind = path.metadata().map_err(cannot)?;
     if kind.is_dir() {
         return Err(failed(format!("{name} is a directory; list_dir lists it")));
@@ -67,13 +72,17 @@ fn read(
     if !kind.is_file() {
         return Err(failed(format!("{name} is not a regular file")));
     }
-    let mut reader = BufReader::new(File::open(path).map_err(cannot)?);
+    let mut reader = BufReader::new(open_regular(path).map_err(cannot)?);
     let mut text = String::new();
     let mut line = Vec::new();
     let mut number = 0;
     loop {
         line.clear();
-        let length = reader.by_ref().take(LONGEST).read_until(b'\n', &mut line).map_err(cannot)?;
+        let length = match reader.by_ref().take(LONGEST).read_until(b'\n', &mut line) {
+            // What was there until now is an answer.
+            Err(error) if error.kind() == ErrorKind::WouldBlock && number > 0 => 0,
+            read => read.map_err(cannot)?,
+        };
         if length == 0 {
             break;
         }
@@ -151,6 +160,30 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let error = read(directory.path(), 1, 1, || false).unwrap_err();
         assert!(error.to_string().contains("list_dir"), "{error}");
+    }
+
+    /// Who may read the kernel's messages gets those that there are, and does not wait for the next.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_file_that_is_read_like_a_pipe_is_not_waited_for() {
+        match read(Path::new("/proc/kmsg"), 1, u64::MAX, || false) {
+            Ok(text) => assert!(text.starts_with("L1: "), "{text}"),
+            Err(error) => assert!(error.to_string().starts_with("/proc/kmsg"), "{error}"),
+        }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn what_is_opened_is_a_file_whatever_the_name_stood_for_before() {
+        use rustix::fs::{CWD, FileType, Mode, mknodat};
+        let directory = tempfile::tempdir().unwrap();
+        let (pipe, link) = (directory.path().join("pipe"), directory.path().join("link"));
+        mknodat(CWD, &pipe, FileType::Fifo, Mode::RWXU, 0).unwrap();
+        fs::write(directory.path().join("file"), "text").unwrap();
+        std::os::unix::fs::symlink("file", &link).unwrap();
+        assert_eq!(open_regular(&pipe).unwrap_err().to_string(), "it is not a regular file");
+        assert!(open_regular(&link).is_err());
+        assert!(open_regular(&directory.path().join("file")).is_ok());
     }
 
     #[test]

@@ -20,6 +20,8 @@ pub(super) use write_stdin::WriteStdinHandler;
 #[cfg(unix)]
 pub(crate) use write_stdin::type_unjudged;
 
+use crate::audit::{DecidedBy, Decision, DecisionKind, Record};
+use crate::orchestrator::ToolCtx;
 use crate::unified_exec::Wanted;
 use regex::bytes::{Regex, RegexBuilder};
 use sandgate_process::{ModelFormat, TerminalSize};
@@ -37,6 +39,18 @@ const MAX_COMPILED_BYTES: usize = 1 << 20;
 
 /// The longest side of a terminal.
 const MAX_SIDE: u16 = 500;
+
+/// Records a call that nobody has to be asked about: what it is for, and that it may be made.
+fn allow(ctx: &ToolCtx<'_>, words: &[String]) -> Result<(), CodexErr> {
+    ctx.record(&ctx.asked(named(ctx, words)))?;
+    let (call_id, decision, by) = (ctx.call_id.clone(), DecisionKind::Allowed, DecidedBy::Policy);
+    ctx.record(&Record::Decided(Decision { call_id, decision, by, attempt: 1, feedback: None }))
+}
+
+/// The words of a call behind the name of its tool: they are no command.
+fn named(ctx: &ToolCtx<'_>, words: &[String]) -> Vec<String> {
+    std::iter::once(ctx.tool_name.to_owned()).chain(words.iter().cloned()).collect()
+}
 
 fn invalid(tool: &str, reason: impl Into<String>) -> CodexErr {
     CodexErr::InvalidArguments { tool: tool.to_owned(), reason: reason.into() }

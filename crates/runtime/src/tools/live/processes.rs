@@ -1,5 +1,6 @@
 //! `list_processes` and `kill_process`: for a model that has lost count.
 
+use super::allow;
 use crate::tools::registry::{ToolHandler, ToolInvocation, ToolSpec};
 use crate::tools::{parse, schema, wrong_kind};
 use crate::unified_exec::{Kept, LiveEntry};
@@ -46,6 +47,7 @@ impl ToolHandler for ListProcessesHandler {
                 return Err(wrong_kind(invocation.tool_name));
             };
             let ListProcessesToolCallParams {} = parse(invocation.tool_name, arguments)?;
+            allow(&invocation.ctx(), &[])?;
             let all = invocation.services.live.all();
             let infos = all.iter().map(|(id, entry)| process_info(id, entry));
             #[cfg(unix)]
@@ -92,6 +94,7 @@ impl ToolHandler for KillProcessHandler {
                 Err(unknown) => return Err(unknown),
             };
             let id = &params.process_id;
+            allow(&invocation.ctx(), std::slice::from_ref(id))?;
             if let Some(end) = entry.process.end() {
                 let code = end.output.exit_code;
                 let text = format!("process {id} had ended before, with exit code {code}");

@@ -1,6 +1,6 @@
 //! `read_output`: pages through what a process or a command printed, also what an answer left out.
 
-use super::{invalid, pattern, wanted};
+use super::{allow, invalid, pattern, wanted};
 use crate::tools::registry::{ToolHandler, ToolInvocation, ToolSpec};
 use crate::tools::{parse, schema, wrong_kind};
 use crate::unified_exec::{Wanted, shown};
@@ -67,6 +67,8 @@ async fn read(invocation: &ToolInvocation<'_>) -> Result<ToolOutput, CodexErr> {
     if params.first_line == Some(0) {
         return Err(invalid(tool, "first_line counts from 1, or from the end if it is negative"));
     }
+    let words = [Some(params.id.clone()), params.pattern.clone()];
+    allow(&invocation.ctx(), &words.into_iter().flatten().collect::<Vec<_>>())?;
     let source = match source(invocation, &params.id) {
         Ok(source) => source,
         #[cfg(unix)]

@@ -6,7 +6,7 @@
 //! lines understands, for a shell that the kernel shows reading at a fresh prompt. About everything else a
 //! person is asked, and sees each character that would be typed.
 
-use super::write_stdin::Typing;
+use super::write_stdin::{Shown, Typing};
 use crate::approval::Answer;
 use crate::audit::{DecidedBy, Record};
 use crate::orchestrator::{
@@ -22,12 +22,11 @@ use sandgate_protocol::{
     UnifiedExecReply, visible_line,
 };
 
-/// Why a person is asked.
+/// Why it is not known to be safe.
 const OUTSIDE: &str = "it is typed to a process outside the sandbox";
 
-/// The same for what may be anything.
-const UNCLEAR: &str = "it is typed to a process outside the sandbox, and is not one whole line for a \
-                       shell at its prompt";
+/// How much of a process's command is shown to a person who is asked about input, in characters.
+const LONGEST_COMMAND: usize = 200;
 
 /// Why it is not typed, where nobody can be asked.
 const NOBODY: &str = "The process runs outside the sandbox, and under the approval policy never nobody can \
@@ -38,6 +37,8 @@ const NOBODY: &str = "The process runs outside the sandbox, and under the approv
 pub(super) struct TypedInput {
     request: ShellRequest,
     kind: Kind,
+    /// The process, in words of ours.
+    process: String,
 }
 
 /// What the input is to whoever reads it.
@@ -51,13 +52,19 @@ enum Kind {
 
 impl TypedInput {
     /// Looks up and judges what is to be typed.
-    pub(super) fn new(input: &str, entry: &LiveEntry, ctx: &ToolCtx<'_>) -> Result<Self, CodexErr> {
+    pub(super) fn new(
+        id: &str,
+        input: &str,
+        entry: &LiveEntry,
+        ctx: &ToolCtx<'_>,
+    ) -> Result<Self, CodexErr> {
         let at_prompt = entry.is_at_fresh_prompt() && is_plain_line(input);
         let here = entry.process.current_dir().filter(|_| at_prompt);
         let line = entry.line_with(input);
         let (kind, shell) = match (here.is_some(), entry.command.first()) {
             (true, Some(shell)) => {
-                let process = format!("{} {}", ctx.tool_name, entry.process.pid());
+                // Neither the id nor the pid will do: another process may get them later.
+                let process = format!("{} {}", ctx.tool_name, entry.instance);
                 (Kind::Command { process }, Some(shell.clone()))
             }
             _ => (Kind::Unclear, None),
@@ -79,15 +86,34 @@ impl TypedInput {
         if kind == Kind::Unclear {
             request.is_not_allowed_by_rules();
         }
-        Ok(Self { request, kind })
+        let process = format!("process {} ({})", visible_line(id), command_of(entry));
+        Ok(Self { request, kind, process })
+    }
+
+    /// What a person is told, whatever else there is to say: where it would go.
+    fn destination(&self) -> String {
+        let unclear = match self.kind {
+            Kind::Command { .. } => "",
+            Kind::Unclear => ", and is not one whole line for a shell at its prompt",
+        };
+        format!("to be typed to {}, which runs outside the sandbox{unclear}", self.process)
     }
 
     fn reason(&self) -> String {
-        let why = if self.kind == Kind::Unclear { UNCLEAR } else { OUTSIDE };
+        let destination = self.destination();
         match self.request.danger() {
-            Some(danger) => format!("dangerous: {danger}; {why}"),
-            None => why.to_owned(),
+            Some(danger) => format!("dangerous: {danger}; {destination}"),
+            None => destination,
         }
+    }
+}
+
+/// The command of a process, short enough for a line.
+fn command_of(entry: &LiveEntry) -> String {
+    let command = visible_line(&entry.command.join(" "));
+    match command.char_indices().nth(LONGEST_COMMAND) {
+        None => command,
+        Some((end, _)) => format!("{} […]", &command[..end]),
     }
 }
 
@@ -96,7 +122,11 @@ impl TypedInput {
 fn shown(line: &str) -> String {
     let text = line.trim_end_matches(['\n', '\r']);
     match text.trim().is_empty() || text.contains('\0') {
-        true => visible_line(line),
+        // Blanks alone would be no command at all.
+        true => match visible_line(line) {
+            blanks if blanks.trim().is_empty() => blanks.replace(' ', "\\u{20}"),
+            visible => visible,
+        },
         false => text.to_owned(),
     }
 }
@@ -106,10 +136,11 @@ const MAX_LINE_BYTES: usize = 1024;
 
 /// Whether a shell that reads this at its prompt reads it as it stands, and all of it as one command: a
 /// control character edits the line or ends it, `!` and `^` bring back parts of others, and a backslash at
-/// the end joins it with the next.
+/// the end joins it with the next. An empty line is no command.
 fn is_plain_line(input: &str) -> bool {
     let Some(line) = input.strip_suffix(['\n', '\r']) else { return false };
     line.len() <= MAX_LINE_BYTES
+        && !line.trim().is_empty()
         && !line.contains(|c: char| c.is_control() || matches!(c, '!' | '^'))
         && !line.ends_with('\\')
         && visible_line(line) == line
@@ -131,10 +162,16 @@ impl Approvable for TypedInput {
         // Whatever this machine has, it does not confine that process.
         let availability = SandboxAvailability::Unavailable;
         let required = self.request.approval_requirement(&Terms { availability, ..*terms });
-        if *terms.sandbox == SandboxPolicy::DangerFullAccess || self.request.is_ruled_against() {
-            return required;
-        }
+        let is_settled =
+            *terms.sandbox == SandboxPolicy::DangerFullAccess || self.request.is_ruled_against();
         match required {
+            ApprovalRequirement::NeedsApproval { reason, bypass_sandbox, proposed_rule }
+                if is_settled =>
+            {
+                let reason = format!("{reason}; {}", self.destination());
+                ApprovalRequirement::NeedsApproval { reason, bypass_sandbox, proposed_rule }
+            }
+            settled if is_settled => settled,
             ApprovalRequirement::NeedsApproval { bypass_sandbox, proposed_rule, .. } => {
                 let proposed_rule = proposed_rule.filter(|_| self.kind != Kind::Unclear);
                 let reason = self.reason();
@@ -152,6 +189,9 @@ impl Approvable for TypedInput {
 pub(super) struct TypingTool<'a> {
     pub(super) typing: &'a Typing,
     pub(super) entry: &'a LiveEntry,
+    /// What the call does, as it is recorded.
+    pub(super) words: Vec<String>,
+    pub(super) shown: Shown,
 }
 
 impl Sandboxable<TypedInput> for TypingTool<'_> {
@@ -177,7 +217,16 @@ impl ToolRuntime<TypedInput> for TypingTool<'_> {
     }
 
     fn describe(&self, input: &TypedInput, ctx: &ToolCtx<'_>) -> Vec<Record> {
-        CommandTool.describe(&input.request, ctx)
+        let mut records = CommandTool.describe(&input.request, ctx);
+        for record in &mut records {
+            match record {
+                Record::CallAsked(asked) => asked.argv.clone_from(&self.words),
+                // What is said about a line may quote it.
+                Record::Judged(judged) if self.shown == Shown::No => judged.reason = None,
+                _ => {}
+            }
+        }
+        records
     }
 
     fn decided_by(&self, input: &TypedInput) -> DecidedBy {
@@ -204,11 +253,13 @@ mod tests {
 
     #[test]
     fn only_a_line_without_anything_that_edits_it_is_plain() {
-        for plain in ["ls\n", "git push origin main\r", "echo 'a b' | wc -l\n", "ls ü\n", "\n"] {
+        for plain in ["ls\n", "git push origin main\r", "echo 'a b' | wc -l\n", "ls ü\n"] {
             assert!(is_plain_line(plain), "{plain:?}");
         }
         for other in [
             "",
+            "\n",
+            " \r",
             "ls",
             "ls\nrm x\n",
             "ls\r\n",
@@ -233,6 +284,7 @@ mod tests {
         assert_eq!(shown("rm -rf x\n"), "rm -rf x");
         assert_eq!(shown("\n"), "\\n");
         assert_eq!(shown(" \r"), " \\r");
+        assert_eq!(shown("  "), "\\u{20}\\u{20}");
         assert_eq!(shown("a\0b\n"), "a\\u{0}b\\n");
     }
 }

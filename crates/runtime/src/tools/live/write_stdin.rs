@@ -1,7 +1,7 @@
 //! `write_stdin`: types something to a live process, and returns what it printed.
 
 use super::typed::{TypedInput, TypingTool};
-use super::{invalid, output, pattern, size, wanted, yield_time};
+use super::{allow, invalid, named, output, pattern, size, wanted, yield_time};
 use crate::orchestrator::ToolOrchestrator;
 use crate::tools::registry::{ToolHandler, ToolInvocation, ToolSpec};
 use crate::tools::{parse, schema, wrong_kind};
@@ -62,14 +62,25 @@ async fn write(invocation: &ToolInvocation<'_>) -> Result<ToolOutput, CodexErr> 
         #[cfg(not(unix))]
         Err(unknown) => return Err(unknown),
     };
-    let typing = Typing::new(params, &entry, ctx.tool_name)?;
+    let deeds = Deeds::of(&params);
+    let typing = match Typing::new(params, &entry, ctx.tool_name) {
+        // The log would have the call in the model's own words otherwise.
+        Err(error) if entry.process.hides_input() => {
+            ctx.record(&ctx.asked(named(ctx, &deeds.words(Shown::No))))?;
+            return Err(error);
+        }
+        typing => typing?,
+    };
     let _alone = entry.calls.lock().await;
     entry.begin_call();
+    let shown = if entry.process.hides_input() { Shown::No } else { Shown::Yes };
+    let words = deeds.words(shown);
     let reply = if entry.whereabouts == Whereabouts::Confined || typing.input.is_empty() {
+        allow(ctx, &words)?;
         typing.carry_out(&entry, ctx.turn.cancellation()).await?
     } else {
-        let request = TypedInput::new(&typing.input, &entry, ctx)?;
-        let tool = TypingTool { typing: &typing, entry: &entry };
+        let request = TypedInput::new(&typing.id, &typing.input, &entry, ctx)?;
+        let tool = TypingTool { typing: &typing, entry: &entry, words: named(ctx, &words), shown };
         ToolOrchestrator.run(&tool, &request, ctx).await?.output
     };
     if let (Some(pattern), ReturnReason::YieldElapsed) = (typing.pattern, reply.returned) {
@@ -94,6 +105,57 @@ pub(crate) async fn type_unjudged(
         return Err(CodexErr::ToolExecutionFailed(text.to_owned()));
     }
     typing.carry_out(entry, cancel).await
+}
+
+/// What a call does to a process, as it is recorded.
+struct Deeds {
+    id: String,
+    typed: Vec<String>,
+    /// How much is typed; a key counts for one.
+    bytes: usize,
+    others: Vec<String>,
+}
+
+/// Whether the terminal shows what is typed. What it does not show is in no record either.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Shown {
+    Yes,
+    No,
+}
+
+impl Deeds {
+    fn of(params: &WriteStdinToolCallParams) -> Self {
+        let input = params.input.iter().filter(|input| !input.is_empty());
+        let mut typed: Vec<String> =
+            input.flat_map(|text| ["input".into(), text.clone()]).collect();
+        if let Some(keys) = params.keys.as_ref().filter(|keys| !keys.is_empty()) {
+            typed.push("keys".to_owned());
+            typed.extend(keys.iter().cloned());
+        }
+        let mut others = Vec::new();
+        if let Some(signal) = &params.signal {
+            others.extend(["signal".to_owned(), signal.clone()]);
+        }
+        if let Some(size) = &params.resize {
+            others.extend(["resize".to_owned(), format!("{}x{}", size.columns, size.rows)]);
+        }
+        if params.close_stdin == Some(true) {
+            others.push("close_stdin".to_owned());
+        }
+        let bytes = params.input.as_ref().map_or(0, String::len);
+        let bytes = bytes + params.keys.as_ref().map_or(0, Vec::len);
+        Self { id: params.process_id.clone(), typed, bytes, others }
+    }
+
+    fn words(&self, shown: Shown) -> Vec<String> {
+        let typed = match shown {
+            Shown::No if !self.typed.is_empty() => {
+                vec![format!("hidden input, {} bytes", self.bytes)]
+            }
+            _ => self.typed.clone(),
+        };
+        [vec![self.id.clone()], typed, self.others.clone()].concat()
+    }
 }
 
 /// What is to be done to a process.
