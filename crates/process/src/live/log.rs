@@ -13,6 +13,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// What is gathered before it is written. Less than this never touches the disk.
 const BLOCK_BYTES: usize = 64 * 1024;
 
+/// A file, unless there is none yet, and where one would be made.
+type Destination = (Option<Arc<File>>, SpillPolicy);
+
 /// The log of one process. Copies are the same log.
 #[derive(Debug, Clone)]
 pub(crate) struct Log {
@@ -130,7 +133,7 @@ impl Log {
     }
 
     /// Takes the block to be written: where it belongs, and where to if it can be written at all.
-    fn leave(&self) -> (Arc<Vec<u8>>, u64, Option<(Option<Arc<File>>, SpillPolicy)>) {
+    fn leave(&self) -> (Arc<Vec<u8>>, u64, Option<Destination>) {
         let limit = self.limit();
         let mut state = self.state();
         state.leaving = Arc::new(std::mem::take(&mut state.block));

@@ -20,8 +20,8 @@ use sandgate_policy::rules::{Origin, ProposedRule, Rules};
 use sandgate_policy::{ApprovalStore, Surroundings};
 use sandgate_protocol::{CallId, Event, Notice, SandboxPolicy, WritableRoot};
 use std::collections::BTreeMap;
-use std::ffi::OsString;
-use std::path::PathBuf;
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 
 /// What the calls of a session share.
@@ -75,7 +75,7 @@ impl Services {
         // Whatever a command's environment says, and wherever they lie: what is read from them later is
         // trusted.
         let own = own_directory();
-        if make_private(&own).is_ok() {
+        if is_in_reach(&own, &config) && make_private(&own).is_ok() {
             runtime.sandbox.protect(own);
         }
         if let Some(home) = &config.config_home {
@@ -244,6 +244,30 @@ impl Services {
     pub(crate) async fn warn(&self, call_id: Option<CallId>, message: String) {
         self.events.tell(&Event::Warning(Notice { call_id, message })).await;
     }
+}
+
+/// Whether commands of a session could write to a directory if nobody kept them from it.
+fn is_in_reach(directory: &Path, config: &SessionConfig) -> bool {
+    let SandboxPolicy::WorkspaceWrite {
+        writable_roots,
+        exclude_tmpdir_env_var,
+        exclude_slash_tmp,
+        ..
+    } = &config.sandbox_policy
+    else {
+        return false;
+    };
+    let beside = writable_roots.iter().map(|root| config.workspace.join(root));
+    let slash_tmp = (!exclude_slash_tmp).then(|| PathBuf::from("/tmp"));
+    let variable = config.own_env.get(OsStr::new("TMPDIR")).filter(|_| !exclude_tmpdir_env_var);
+    let scratch = slash_tmp.into_iter().chain(variable.map(PathBuf::from));
+    let roots = std::iter::once(config.workspace.clone()).chain(beside).chain(scratch);
+    // As far as it is there; what is not can be made.
+    let Some(there) = directory.ancestors().find_map(|above| dunce::canonicalize(above).ok())
+    else {
+        return false;
+    };
+    roots.flat_map(dunce::canonicalize).any(|root| there.starts_with(root))
 }
 
 impl Drop for Services {
