@@ -129,6 +129,7 @@ const STATE: usize = 0;
 const PARENT: usize = 1;
 const GROUP: usize = 2;
 const SESSION: usize = 3;
+const FLAGS: usize = 6;
 
 /// A field of `/proc/PID/stat`, counted from the state, which comes after the name.
 fn stat(process: i32, field: usize) -> Option<String> {
@@ -142,6 +143,14 @@ pub(super) fn group_of(process: i32) -> Option<i32> {
 
 fn is_dead(process: i32) -> bool {
     matches!(stat(process, STATE).as_deref(), None | Some("Z" | "X"))
+}
+
+/// Whether a process is on its way out.
+fn is_ending(process: i32) -> bool {
+    /// The kernel's `PF_EXITING`.
+    const EXITING: u32 = 0x4;
+    let flags = stat(process, FLAGS).and_then(|flags| flags.parse::<u32>().ok());
+    is_dead(process) || flags.is_none_or(|flags| flags & EXITING != 0)
 }
 
 /// What one thread is doing.
@@ -158,6 +167,8 @@ fn what(process: i32, thread: i32, inlet: Inlet) -> Doing {
         // It has ended since.
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Doing::WaitsElsewhere,
         Err(error) if error.raw_os_error() == Some(libc::ESRCH) => return Doing::WaitsElsewhere,
+        // One that is about to end is shown to nobody but root.
+        Err(_) if is_ending(process) => return Doing::Works,
         Err(_) => return Doing::Hidden,
     };
     let Some(call) = Call::parse(&text) else { return Doing::Works };
