@@ -13,18 +13,16 @@ use crate::orchestrator::{
 use crate::request::{CommandInput, CommandLine};
 use crate::session::Keeping;
 use crate::tools::command::{AskedCommand, CommandTool, ShellRequest, may_write};
-use crate::tools::registry::{ToolHandler, ToolInvocation, ToolSpec};
-use crate::tools::{parse, schema, wrong_kind};
+use crate::tools::registry::{ToolFuture, ToolHandler, ToolInvocation, ToolSpec};
 use crate::unified_exec::wake_when_printed;
 use crate::unified_exec::{Kept, LiveEntry, ReservedId};
 use sandgate_policy::{Approvable, ApprovalKey, ApprovalRequirement, Extras, Terms};
 use sandgate_process::{LiveStdio, Login};
 use sandgate_protocol::{
     AskForApproval, CodexErr, CommandText, Denials, ExecCommandToolCallParams, ExecExpiration,
-    ReturnReason, ToolOutput, ToolPayload, UnifiedExecReply,
+    ReturnReason, ToolOutput, UnifiedExecReply,
 };
 use std::path::PathBuf;
-use std::pin::Pin;
 use std::sync::Arc;
 
 /// What a call is told that wants a process to stay where nobody can keep it.
@@ -36,34 +34,26 @@ pub(crate) struct ExecCommandHandler;
 
 impl ToolHandler for ExecCommandHandler {
     fn spec(&self) -> ToolSpec {
-        ToolSpec {
-            name: "exec_command".to_owned(),
-            description: "Starts a process that lives on after the call, such as a shell, a REPL or a \
+        ToolSpec::of::<ExecCommandToolCallParams>(
+            "exec_command",
+            "Starts a process that lives on after the call, such as a shell, a REPL or a \
                           server, and returns what it printed when it has ended, waits for input, or \
-                          the time is over. Talk to it with write_stdin."
-                .to_owned(),
-            parameters: schema::<ExecCommandToolCallParams>(),
-        }
+                          the time is over. Talk to it with write_stdin.",
+        )
     }
 
     fn is_mutating(&self, _: &ToolInvocation<'_>) -> bool {
         true
     }
 
-    fn handle<'a>(
-        &'a self,
-        invocation: ToolInvocation<'a>,
-    ) -> Pin<Box<dyn Future<Output = Result<ToolOutput, CodexErr>> + Send + 'a>> {
+    fn handle<'a>(&'a self, invocation: ToolInvocation<'a>) -> ToolFuture<'a> {
         Box::pin(async move { start(&invocation).await })
     }
 }
 
 async fn start(invocation: &ToolInvocation<'_>) -> Result<ToolOutput, CodexErr> {
-    let ToolPayload::Function { arguments } = invocation.payload else {
-        return Err(wrong_kind(invocation.tool_name));
-    };
     let ctx = &invocation.ctx();
-    let params: ExecCommandToolCallParams = parse(ctx.tool_name, arguments)?;
+    let params: ExecCommandToolCallParams = invocation.arguments()?;
     let manager = &ctx.services.live;
     let wanted_id = params.process_id.clone();
     if let Some(id) = &wanted_id {

@@ -1,15 +1,14 @@
 //! `list_processes` and `kill_process`: for a model that has lost count.
 
 use super::allow;
-use crate::tools::registry::{ToolHandler, ToolInvocation, ToolSpec};
-use crate::tools::{parse, schema, wrong_kind};
+use crate::tools::registry::{ToolFuture, ToolHandler, ToolInvocation, ToolSpec};
+use crate::tools::{parse, wrong_kind};
 use crate::unified_exec::{Kept, LiveEntry};
 use sandgate_process::LiveState;
 use sandgate_protocol::{
     CodexErr, KillProcessToolCallParams, ListProcessesToolCallParams, ProcessInfo, ProcessState,
     ToolOutput, ToolPayload, visible_line,
 };
-use std::pin::Pin;
 use std::time::Duration;
 
 /// `list_processes`.
@@ -23,11 +22,10 @@ const GONE: Duration = Duration::from_secs(5);
 
 impl ToolHandler for ListProcessesHandler {
     fn spec(&self) -> ToolSpec {
-        ToolSpec {
-            name: "list_processes".to_owned(),
-            description: "Lists the processes that exec_command started.".to_owned(),
-            parameters: schema::<ListProcessesToolCallParams>(),
-        }
+        ToolSpec::of::<ListProcessesToolCallParams>(
+            "list_processes",
+            "Lists the processes that exec_command started.",
+        )
     }
 
     fn supports_parallel_tool_calls(&self) -> bool {
@@ -38,15 +36,9 @@ impl ToolHandler for ListProcessesHandler {
         false
     }
 
-    fn handle<'a>(
-        &'a self,
-        invocation: ToolInvocation<'a>,
-    ) -> Pin<Box<dyn Future<Output = Result<ToolOutput, CodexErr>> + Send + 'a>> {
+    fn handle<'a>(&'a self, invocation: ToolInvocation<'a>) -> ToolFuture<'a> {
         Box::pin(async move {
-            let ToolPayload::Function { arguments } = invocation.payload else {
-                return Err(wrong_kind(invocation.tool_name));
-            };
-            let ListProcessesToolCallParams {} = parse(invocation.tool_name, arguments)?;
+            let ListProcessesToolCallParams {} = invocation.arguments()?;
             allow(&invocation.ctx(), &[])?;
             let all = invocation.services.live.all();
             let infos = all.iter().map(|(id, entry)| process_info(id, entry));
@@ -62,22 +54,17 @@ impl ToolHandler for ListProcessesHandler {
 
 impl ToolHandler for KillProcessHandler {
     fn spec(&self) -> ToolSpec {
-        ToolSpec {
-            name: "kill_process".to_owned(),
-            description: "Ends a process that exec_command started, with all that it started."
-                .to_owned(),
-            parameters: schema::<KillProcessToolCallParams>(),
-        }
+        ToolSpec::of::<KillProcessToolCallParams>(
+            "kill_process",
+            "Ends a process that exec_command started, with all that it started.",
+        )
     }
 
     fn is_mutating(&self, _: &ToolInvocation<'_>) -> bool {
         true
     }
 
-    fn handle<'a>(
-        &'a self,
-        invocation: ToolInvocation<'a>,
-    ) -> Pin<Box<dyn Future<Output = Result<ToolOutput, CodexErr>> + Send + 'a>> {
+    fn handle<'a>(&'a self, invocation: ToolInvocation<'a>) -> ToolFuture<'a> {
         Box::pin(async move {
             let ToolPayload::Function { arguments } = invocation.payload else {
                 return Err(wrong_kind(invocation.tool_name));

@@ -1,15 +1,14 @@
 //! `read_output`: pages through what a process or a command printed, also what an answer left out.
 
 use super::{allow, invalid, pattern, wanted};
-use crate::tools::registry::{ToolHandler, ToolInvocation, ToolSpec};
-use crate::tools::{parse, schema, wrong_kind};
+use crate::tools::registry::{ToolFuture, ToolHandler, ToolInvocation, ToolSpec};
+use crate::tools::{parse, wrong_kind};
 use crate::unified_exec::{Wanted, shown};
 use regex::bytes::Regex;
 use sandgate_protocol::{CodexErr, ReadOutputToolCallParams, ToolOutput, ToolPayload};
 use std::fmt::Write as _;
 use std::io;
 use std::ops::Range;
-use std::pin::Pin;
 
 /// `read_output`.
 pub(crate) struct ReadOutputHandler;
@@ -26,14 +25,11 @@ const MAX_LINE_BYTES: usize = 64 * 1024;
 
 impl ToolHandler for ReadOutputHandler {
     fn spec(&self) -> ToolSpec {
-        ToolSpec {
-            name: "read_output".to_owned(),
-            description:
-                "Reads what a process printed, or the full output of an earlier command: by \
-                          lines, by bytes, or the lines that match a pattern."
-                    .to_owned(),
-            parameters: schema::<ReadOutputToolCallParams>(),
-        }
+        ToolSpec::of::<ReadOutputToolCallParams>(
+            "read_output",
+            "Reads what a process printed, or the full output of an earlier command: by \
+                          lines, by bytes, or the lines that match a pattern.",
+        )
     }
 
     fn supports_parallel_tool_calls(&self) -> bool {
@@ -44,10 +40,7 @@ impl ToolHandler for ReadOutputHandler {
         false
     }
 
-    fn handle<'a>(
-        &'a self,
-        invocation: ToolInvocation<'a>,
-    ) -> Pin<Box<dyn Future<Output = Result<ToolOutput, CodexErr>> + Send + 'a>> {
+    fn handle<'a>(&'a self, invocation: ToolInvocation<'a>) -> ToolFuture<'a> {
         Box::pin(async move { read(&invocation).await })
     }
 }

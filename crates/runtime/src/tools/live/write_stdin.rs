@@ -3,16 +3,14 @@
 use super::typed::{TypedInput, TypingTool};
 use super::{allow, invalid, named, output, pattern, size, wanted, yield_time};
 use crate::orchestrator::ToolOrchestrator;
-use crate::tools::registry::{ToolHandler, ToolInvocation, ToolSpec};
-use crate::tools::{parse, schema, wrong_kind};
+use crate::tools::registry::{ToolFuture, ToolHandler, ToolInvocation, ToolSpec};
 use crate::unified_exec::{LiveEntry, Wanted, Whereabouts, reply, wake_when_printed};
 use bytes::Bytes;
 use regex::bytes::Regex;
 use sandgate_process::{Deed, Patience, SIGNAL_NAMES, TerminalSize, keys, signal_number};
 use sandgate_protocol::{
-    CodexErr, ReturnReason, ToolOutput, ToolPayload, UnifiedExecReply, WriteStdinToolCallParams,
+    CodexErr, ReturnReason, ToolOutput, UnifiedExecReply, WriteStdinToolCallParams,
 };
-use std::pin::Pin;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
@@ -27,34 +25,25 @@ const REDRAWN: Duration = Duration::from_millis(100);
 
 impl ToolHandler for WriteStdinHandler {
     fn spec(&self) -> ToolSpec {
-        ToolSpec {
-            name: "write_stdin".to_owned(),
-            description:
-                "Types something to a process that exec_command started, and returns what it \
-                          printed when it has ended, waits for input again, or the time is over."
-                    .to_owned(),
-            parameters: schema::<WriteStdinToolCallParams>(),
-        }
+        ToolSpec::of::<WriteStdinToolCallParams>(
+            "write_stdin",
+            "Types something to a process that exec_command started, and returns what it \
+                          printed when it has ended, waits for input again, or the time is over.",
+        )
     }
 
     fn is_mutating(&self, _: &ToolInvocation<'_>) -> bool {
         true
     }
 
-    fn handle<'a>(
-        &'a self,
-        invocation: ToolInvocation<'a>,
-    ) -> Pin<Box<dyn Future<Output = Result<ToolOutput, CodexErr>> + Send + 'a>> {
+    fn handle<'a>(&'a self, invocation: ToolInvocation<'a>) -> ToolFuture<'a> {
         Box::pin(async move { write(&invocation).await })
     }
 }
 
 async fn write(invocation: &ToolInvocation<'_>) -> Result<ToolOutput, CodexErr> {
-    let ToolPayload::Function { arguments } = invocation.payload else {
-        return Err(wrong_kind(invocation.tool_name));
-    };
     let ctx = &invocation.ctx();
-    let params: WriteStdinToolCallParams = parse(ctx.tool_name, arguments)?;
+    let params: WriteStdinToolCallParams = invocation.arguments()?;
     let entry = match ctx.services.live.get(&params.process_id) {
         Ok(entry) => entry,
         #[cfg(unix)]
