@@ -1,0 +1,227 @@
+//! A conversation: its history, and the loop that makes a model's calls until it has no more.
+
+mod ask;
+mod history;
+mod input;
+
+pub use input::UserInput;
+
+use crate::provider::{ModelError, Provider, ReasoningEffort};
+use ask::{Asked, Response};
+use history::History;
+use sandgate_protocol::{
+    AgentEvent, CallInput, ResponseItem, SessionSource, TokenUsage, ToolCall, ToolOutput,
+    ToolPayload,
+};
+use sandgate_runtime::{Requester, Stop, ToolResult, Turn};
+use std::sync::Arc;
+
+/// A conversation with a model.
+pub struct Conversation {
+    id: String,
+    requester: Requester,
+    provider: Arc<dyn Provider>,
+    options: ConversationOptions,
+    history: History,
+    used: TokenUsage,
+}
+
+/// What a conversation is begun with.
+#[derive(Debug, Clone)]
+pub struct ConversationOptions {
+    /// The model.
+    pub model: String,
+    /// What the model is to be, before all else.
+    pub instructions: String,
+    /// Who it works for.
+    pub source: SessionSource,
+    /// How much the model is to think.
+    pub reasoning_effort: Option<ReasoningEffort>,
+    /// The most that it may write in one answer.
+    pub max_output_tokens: Option<u64>,
+    /// How many tokens fit into it.
+    pub context_window: Option<u64>,
+    /// The JSON schema that its last answer is to have.
+    pub output_schema: Option<serde_json::Value>,
+    /// How often the model is asked in one turn before that is ended.
+    pub max_requests: u32,
+}
+
+impl ConversationOptions {
+    /// A conversation with this model.
+    pub fn new(model: impl Into<String>) -> Self {
+        Self {
+            model: model.into(),
+            instructions: String::new(),
+            source: SessionSource::default(),
+            reasoning_effort: None,
+            max_output_tokens: None,
+            context_window: None,
+            output_schema: None,
+            max_requests: 500,
+        }
+    }
+}
+
+/// How a turn ended.
+#[derive(Debug, Clone, PartialEq)]
+pub enum TurnEnd {
+    /// The model has nothing more to ask for.
+    Complete {
+        /// What it said last.
+        last_message: Option<String>,
+    },
+    /// Somebody called it off.
+    Aborted,
+    /// It took more than it may.
+    Limit(String),
+    /// The model could not be asked.
+    Failed(ModelError),
+}
+
+impl Conversation {
+    /// Begins a conversation.
+    pub fn start(
+        requester: Requester,
+        provider: Arc<dyn Provider>,
+        options: ConversationOptions,
+    ) -> Self {
+        let id = uuid::Uuid::now_v7().to_string();
+        let (history, used) = (History::default(), TokenUsage::default());
+        Self { id, requester, provider, options, history, used }
+    }
+
+    /// What it is known by.
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// What was said and done in it.
+    pub fn items(&self) -> &[ResponseItem] {
+        self.history.items()
+    }
+
+    /// Takes one turn: what a person says, and all that the model does about it.
+    pub async fn turn(&mut self, input: UserInput, stop: &Stop) -> TurnEnd {
+        self.history.keep(input.into_item());
+        let turn = self.requester.begin_turn().stopped_by(stop);
+        let (model, provider) = (self.options.model.clone(), self.provider.name().to_owned());
+        self.requester.tell(AgentEvent::TaskStarted { model, provider }).await;
+        let end = self.work(&turn).await;
+        self.history.answer_open_calls();
+        self.requester.end_turn(turn).await;
+        self.requester.tell(told(&end)).await;
+        end
+    }
+
+    /// Asks the model and makes its calls, until it has none.
+    async fn work(&mut self, turn: &Turn) -> TurnEnd {
+        for _ in 0..self.options.max_requests {
+            let response = match self.ask(turn).await {
+                Asked::Answered(response) => response,
+                Asked::Interrupted(said) => {
+                    said.into_iter().for_each(|item| self.history.keep(item));
+                    return TurnEnd::Aborted;
+                }
+                Asked::Failed(error) => return TurnEnd::Failed(error),
+            };
+            self.count(response.usage).await;
+            let last_message = response.last_message();
+            let calls = self.take(response);
+            if calls.is_empty() {
+                return TurnEnd::Complete { last_message };
+            }
+            if self.make(calls, turn).await || turn.is_cancelled() {
+                return TurnEnd::Aborted;
+            }
+        }
+        TurnEnd::Limit(format!(
+            "the model was asked {} times in one turn, which is the most that is allowed",
+            self.options.max_requests
+        ))
+    }
+
+    /// Keeps what the model answered, and gives back what it calls.
+    fn take(&mut self, response: Response) -> Vec<ToolCall> {
+        let mut calls = Vec::new();
+        for item in response.items {
+            if let ResponseItem::ToolCall { call_id, name, input } = &item {
+                let payload = match input {
+                    CallInput::Arguments(arguments) => {
+                        ToolPayload::Function { arguments: arguments.clone() }
+                    }
+                    CallInput::Text(input) => ToolPayload::Custom { input: input.clone() },
+                };
+                calls.push(ToolCall { call_id: call_id.clone(), name: name.clone(), payload });
+            }
+            self.history.keep(item);
+        }
+        calls
+    }
+
+    /// Makes the calls. Whether one of them ends the turn.
+    async fn make(&mut self, calls: Vec<ToolCall>, turn: &Turn) -> bool {
+        for call in &calls {
+            self.requester.tell(begins(call)).await;
+        }
+        let (results, mut ended) = tokio::sync::mpsc::unbounded_channel();
+        let requester = self.requester.clone();
+        let making = async move {
+            let told = |result| {
+                // Whoever takes them is there until the last one came.
+                let _ = results.send(result);
+            };
+            requester.call_each(calls, turn, told).await;
+        };
+        let taking = async {
+            let mut over = false;
+            while let Some(result) = ended.recv().await {
+                over |= result.ends_turn();
+                self.keep_result(result).await;
+            }
+            over
+        };
+        tokio::join!(making, taking).1
+    }
+
+    async fn keep_result(&mut self, result: ToolResult) {
+        let (output, content_items, success) = match result.output {
+            ToolOutput::Function { content, content_items, success, .. } => {
+                (content, content_items.unwrap_or_default(), success.unwrap_or(true))
+            }
+            ToolOutput::Mcp { result: Ok(value) } => (value.to_string(), Vec::new(), true),
+            ToolOutput::Mcp { result: Err(error) } => (error, Vec::new(), false),
+        };
+        let call_id = result.call_id;
+        let event =
+            AgentEvent::ToolCallEnd { call_id: call_id.clone(), success, output: output.clone() };
+        self.history.keep(ResponseItem::ToolCallOutput { call_id, output, content_items, success });
+        self.requester.tell(event).await;
+    }
+
+    async fn count(&mut self, last: TokenUsage) {
+        self.used.add(&last);
+        let (total, context_window) = (self.used, self.options.context_window);
+        self.requester.tell(AgentEvent::TokenCount { last, total, context_window }).await;
+    }
+}
+
+fn begins(call: &ToolCall) -> AgentEvent {
+    let input = match &call.payload {
+        ToolPayload::Function { arguments } => arguments.clone(),
+        ToolPayload::Custom { input } => input.clone(),
+        ToolPayload::LocalShell { .. } | ToolPayload::Mcp { .. } => String::new(),
+    };
+    AgentEvent::ToolCallBegin { call_id: call.call_id.clone(), tool: call.name.clone(), input }
+}
+
+fn told(end: &TurnEnd) -> AgentEvent {
+    match end {
+        TurnEnd::Complete { last_message } => {
+            AgentEvent::TaskComplete { last_agent_message: last_message.clone() }
+        }
+        TurnEnd::Aborted => AgentEvent::TurnAborted { reason: "it was called off".to_owned() },
+        TurnEnd::Limit(reason) => AgentEvent::TurnAborted { reason: reason.clone() },
+        TurnEnd::Failed(error) => AgentEvent::TurnAborted { reason: error.to_string() },
+    }
+}
