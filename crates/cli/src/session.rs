@@ -162,7 +162,8 @@ impl CliSession {
             config.model_format = ModelFormat::new(tokens);
         }
         config.rules = rules;
-        let collector = settings.settings().otel.clone().and_then(|otel| otel.endpoint);
+        let collector =
+            settings.settings().otel.clone().and_then(|otel| otel.endpoint).map(String::from);
         Ok(PreparedSession { config, command_timeout: settings.command_timeout(), collector })
     }
 

@@ -16,6 +16,7 @@ mod loosen;
 mod problem;
 mod resolve;
 mod schema;
+mod services;
 mod settings;
 mod trust;
 
@@ -31,5 +32,8 @@ pub use loosen::{Loosening, loosenings};
 pub use problem::{Fault, Problem};
 pub use resolve::{KnownProfiles, Layers, ResolveError, Trust, resolve};
 pub use schema::schema;
+pub use services::{
+    KeySource, McpServer, McpTools, McpTransport, ModelProvider, ServiceError, ServiceFault,
+};
 pub use settings::*;
 pub use trust::{Project, ProjectFile, ProjectFiles, TrustState, find_project};
