@@ -17,6 +17,6 @@ pub use instructions::{
     DEFAULT_PROJECT_DOC_BYTES, InstructionSources, Instructions, instructions, surroundings,
 };
 pub use provider::{
-    ModelError, ModelEvent, ModelRequest, ModelStream, OfflineProvider, Provider, ReasoningEffort,
-    ScriptProvider, StopReason,
+    ModelError, ModelEvent, ModelRequest, ModelStream, OfflineProvider, Provider, ScriptProvider,
+    StopReason,
 };

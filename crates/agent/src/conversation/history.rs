@@ -27,6 +27,11 @@ impl History {
         self.rollout = Some(rollout);
     }
 
+    /// Whether it is written down.
+    pub(super) fn is_recorded(&self) -> bool {
+        self.rollout.is_some()
+    }
+
     /// Why it is no longer written down, once.
     pub(super) fn take_failure(&mut self) -> Option<RolloutError> {
         self.failure.take()
@@ -56,7 +61,9 @@ impl History {
 
     /// Writes down what a request used.
     pub(super) fn used(&mut self, usage: TokenUsage) {
-        self.write(&Entry::Usage { usage });
+        if usage != TokenUsage::default() {
+            self.write(&Entry::Usage { usage });
+        }
     }
 
     fn write(&mut self, entry: &Entry) {

@@ -9,10 +9,11 @@ mod spent;
 pub use input::UserInput;
 
 use crate::instructions::surroundings;
-use crate::provider::{ModelError, Provider, ReasoningEffort};
+use crate::provider::{ModelError, Provider};
 use crate::rollout::{Recorded, Rollout, RolloutError, SessionMeta};
 use ask::{Asked, Response};
 use history::History;
+use sandgate_config::ReasoningEffort;
 use sandgate_protocol::{
     AgentEvent, CallInput, ResponseItem, Role, SessionSource, TokenUsage, ToolCall, ToolOutput,
     ToolPayload,
@@ -72,7 +73,7 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { requests: 500, tokens: None, time: None }
+        Self { requests: 200, tokens: None, time: None }
     }
 }
 
@@ -170,6 +171,11 @@ impl Conversation {
     /// What it is known by.
     pub fn id(&self) -> &str {
         &self.id
+    }
+
+    /// Whether it is written down.
+    pub fn is_recorded(&self) -> bool {
+        self.history.is_recorded()
     }
 
     /// What was said and done in it.
