@@ -21,12 +21,9 @@ fn says(text: &str) -> Value {
     json!({ "type": "message", "text": text })
 }
 
-fn calls(tool: &str, arguments: Value) -> Value {
-    json!({ "type": "call", "name": tool, "arguments": arguments })
-}
-
 fn runs(command: &str) -> Value {
-    calls("shell_command", json!({ "command": command, "login": false }))
+    let arguments = json!({ "command": command, "login": false });
+    json!({ "type": "call", "name": "shell_command", "arguments": arguments })
 }
 
 fn exec(world: &World, model: &str, more: &[&str]) -> Outcome {
