@@ -235,6 +235,10 @@ fn messages_refuses_a_broken_history() {
                 "valid dictionary",
             ),
             (chat(&[user(json!(vec![cached; 5]))]), "A maximum of 4 blocks with cache_control"),
+            (
+                with(Wire::Messages, "output_config", json!({"format": {"type": "json_schema"}})),
+                "is no schema",
+            ),
             (with(Wire::Messages, "max_tokens", Value::Null), "max_tokens: Field required"),
             (
                 with(Wire::Messages, "thinking", json!({"type": "enabled", "budget_tokens": 5})),
