@@ -233,6 +233,13 @@ fn anchor_paths(table: &mut Table, anchor: Anchor<'_>) {
             None => {}
         }
     }
+    if let Some(Value::Table(providers)) = table.get_mut("model_providers") {
+        for provider in providers.iter_mut().filter_map(|(_, provider)| provider.as_table_mut()) {
+            for key in ["key_file", "ca_file"] {
+                provider.get_mut(key).into_iter().for_each(|path| make_absolute(path, anchor));
+            }
+        }
+    }
     if let Some(Value::Table(profiles)) = table.get_mut("profiles") {
         for profile in profiles.iter_mut().filter_map(|(_, profile)| profile.as_table_mut()) {
             anchor_paths(profile, anchor);

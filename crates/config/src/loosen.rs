@@ -174,10 +174,16 @@ fn described(path: &[String], value: &Value, project: &Leaves) -> Loosening {
             };
             (2, effect)
         }
-        ["model_providers", provider, _, ..] => match of_entry("base_url").map(text) {
-            Some(url) => (2, format!("sends what the model is told to {url}")),
-            None => (2, format!("changes the model provider {provider}")),
-        },
+        ["model_providers", provider, _, ..] => {
+            let mut effect = match of_entry("base_url").map(text) {
+                Some(url) => format!("sends what the model is told to {url}"),
+                None => format!("changes the model provider {provider}"),
+            };
+            if let Some(command) = of_entry("key_command").map(listed) {
+                effect.push_str(&format!(" and starts the program {command}"));
+            }
+            (2, effect)
+        }
         ["model_provider"] => (1, format!("uses the model of {}", text(value))),
         ["profiles", name, ..] => (2, format!("defines the profile {name}")),
         ["profile"] => (1, format!("uses the profile {}", text(value))),

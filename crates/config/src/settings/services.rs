@@ -17,12 +17,25 @@ pub struct ModelProviderSettings {
     /// Where it is.
     #[schemars(extend("examples" = ["http://localhost:8000/v1"]))]
     pub base_url: Option<String>,
-    /// The variable of your environment that holds its key. The key itself is never in a file.
+    /// The variable of your environment that holds its key. The key itself is never in the settings.
     #[schemars(extend("examples" = ["MY_SERVER_KEY"]))]
     pub env_key: Option<String>,
     /// How to get a key; shown when the variable is not set.
     #[schemars(extend("examples" = ["Ask the team for a key."]))]
     pub env_key_instructions: Option<String>,
+    /// A file that holds its key and that nobody but you may read. A relative path begins at the
+    /// directory of the settings.
+    #[schemars(extend("examples" = ["~/.config/my-server.key"]))]
+    pub key_file: Option<PathBuf>,
+    /// A program that prints its key, and its arguments.
+    #[schemars(extend("examples" = [["pass", "show", "my-server"]]))]
+    pub key_command: Option<Vec<String>>,
+    /// Certificates, as PEM, that are believed beside those of your system.
+    #[schemars(extend("examples" = ["/etc/ssl/our-own.pem"]))]
+    pub ca_file: Option<PathBuf>,
+    /// Whether its key may be sent over a network without TLS.
+    #[schemars(extend("default" = false, "examples" = [true]))]
+    pub allow_plain_http: Option<bool>,
     /// What it speaks.
     #[schemars(extend("default" = "responses", "examples" = ["chat"]))]
     pub wire_api: Option<WireApi>,
