@@ -12,6 +12,7 @@ mod provider;
 
 pub use conversation::{Conversation, ConversationOptions, TurnEnd, UserInput};
 pub use provider::{
-    ModelError, ModelEvent, ModelRequest, ModelStream, OfflineProvider, Provider, ReasoningEffort,
-    ScriptProvider, StopReason,
+    DEFAULT_PROVIDER, KeyCommand, ModelError, ModelEvent, ModelRequest, ModelStream,
+    OfflineProvider, Provider, ReasoningEffort, ScriptProvider, StopReason, Surroundings,
+    default_model, key_variables, provider,
 };
