@@ -8,11 +8,16 @@
 #![forbid(unsafe_code)]
 
 mod conversation;
+mod instructions;
 mod provider;
+pub mod rollout;
 
-pub use conversation::{Conversation, ConversationOptions, TurnEnd, UserInput};
+pub use conversation::{Conversation, ConversationOptions, Limits, TurnEnd, UserInput};
+pub use instructions::{
+    DEFAULT_PROJECT_DOC_BYTES, InstructionSources, Instructions, instructions, surroundings,
+};
 pub use provider::{
     DEFAULT_PROVIDER, KeyCommand, ModelError, ModelEvent, ModelRequest, ModelStream,
-    OfflineProvider, Provider, ReasoningEffort, ScriptProvider, StopReason, Surroundings,
-    default_model, key_variables, provider,
+    OfflineProvider, Provider, ScriptProvider, StopReason, Surroundings, default_model,
+    key_variables, provider,
 };

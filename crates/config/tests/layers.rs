@@ -213,7 +213,7 @@ fn an_override_is_toml_or_a_bare_text() {
             "sandbox_workspace_write.network_access",
             true.into(),
         ),
-        ("mcp_servers.\"a.b\".command=x", "mcp_servers.\"a.b\".command", "x".into()),
+        ("model_providers.\"a.b\".name=x", "model_providers.\"a.b\".name", "x".into()),
         ("model=line\nother = 1", "model", "line\nother = 1".into()),
     ] {
         let layers = Layers { overrides: vec![override_of(given)], ..Layers::default() };
@@ -252,13 +252,6 @@ fn paths_mean_the_same_wherever_they_are_used() {
     let layers = Layers { project: project(text), ..Layers::default() };
     let expected = ["/project/out", "/project/a/../b", "/home/user/x", "/abs"];
     assert_eq!(roots(&layers), expected.map(PathBuf::from));
-
-    let text = "[model_providers.own]\nkey_file = \"~/key\"\nca_file = \"ca.pem\"\n";
-    let layers = Layers { user: user(text), ..Layers::default() };
-    let config = resolve(&layers, Trust::TrustedAndSeen).unwrap();
-    let own = &config.settings().model_providers["own"];
-    assert_eq!(own.key_file.as_deref(), Some(Path::new("/home/user/key")));
-    assert_eq!(own.ca_file.as_deref(), Some(Path::new("/settings/ca.pem")));
 }
 
 /// spec CONFIG.23: A project cannot put something else under the name of a profile that the person

@@ -1,6 +1,6 @@
 //! Which provider a name stands for.
 
-use super::http::{HttpProvider, Retries, Tls, is_loopback};
+use super::http::{HttpProvider, Retries, is_loopback};
 use super::key::{self, Key, KeyCommand, Secrets};
 use super::wire::Wire;
 use super::wire::chat::{Chat, ChatServer};
@@ -9,11 +9,12 @@ use super::wire::responses::Responses;
 use super::{ModelError, OfflineProvider, Provider, ScriptProvider};
 use reqwest::Url;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
-use sandgate_config::{ModelProviderSettings, WireApi};
+use sandgate_config::{
+    Address, KeySource, ModelProvider, ModelProviderSettings, VariableName, WireApi,
+};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 use tokio::sync::{Mutex, OnceCell};
 
 /// The provider that is used when nobody names one.
@@ -47,7 +48,7 @@ const BUILT_IN: &[BuiltIn] = &[
         base_url: "https://api.anthropic.com/v1",
         base_url_variable: None,
         env_key: Some("ANTHROPIC_API_KEY"),
-        wire_api: WireApi::Messages,
+        wire_api: WireApi::Anthropic,
         model: "claude-sonnet-4-6",
         key_from: "Make one at https://console.anthropic.com/settings/keys.",
     },
@@ -107,8 +108,8 @@ pub fn provider(
         )));
     }
     let default = ModelProviderSettings::default();
-    let choice = Choice { name, own: own.unwrap_or(&default), built_in, surroundings };
-    Ok(Arc::new(choice.provider()?))
+    let described = described(name, own.unwrap_or(&default), built_in, surroundings)?;
+    Ok(Arc::new(over_http(described, surroundings)?))
 }
 
 /// The model of a provider that is used when nobody names one. None where only its owner knows.
@@ -124,170 +125,167 @@ pub fn default_model(provider: &str) -> Option<&'static str> {
 pub fn key_variables(settings: &BTreeMap<String, ModelProviderSettings>) -> BTreeSet<String> {
     let built_in = BUILT_IN.iter().filter_map(|built_in| built_in.env_key).map(str::to_owned);
     let own = settings.values().flat_map(|own| {
-        own.env_key.iter().chain(own.env_http_headers.values()).cloned().collect::<Vec<_>>()
+        own.env_key.iter().chain(own.env_http_headers.values()).map(ToString::to_string)
     });
     built_in.chain(own).collect()
 }
 
-struct Choice<'a> {
-    name: &'a str,
-    own: &'a ModelProviderSettings,
-    built_in: Option<&'static BuiltIn>,
-    surroundings: Surroundings<'a>,
+/// The provider that the settings describe, with what is built in where they say nothing.
+fn described(
+    name: &str,
+    own: &ModelProviderSettings,
+    built_in: Option<&BuiltIn>,
+    surroundings: Surroundings<'_>,
+) -> Result<ModelProvider, ModelError> {
+    let mut settings = own.clone();
+    if let Some(built_in) = built_in {
+        let wrong = |why| ModelError::Settings(format!("model provider {name}: {why}"));
+        if settings.base_url.is_none() {
+            let of_variable = built_in.base_url_variable.and_then(surroundings.variable);
+            let text = of_variable.filter(|text| !text.is_empty());
+            let text = text.unwrap_or_else(|| built_in.base_url.to_owned());
+            settings.base_url = Some(Address::try_from(text).map_err(wrong)?);
+        }
+        let has_key = settings.env_key.is_some()
+            || settings.key_file.is_some()
+            || settings.key_command.is_some();
+        if let Some(variable) = built_in.env_key.filter(|_| !has_key) {
+            settings.env_key = Some(VariableName::try_from(variable.to_owned()).map_err(wrong)?);
+            let how = || built_in.key_from.to_owned();
+            settings.env_key_instructions.get_or_insert_with(how);
+        }
+        settings.wire_api.get_or_insert(built_in.wire_api);
+    }
+    ModelProvider::new(name, &settings).map_err(|error| ModelError::Settings(error.to_string()))
 }
 
-impl Choice<'_> {
-    fn provider(&self) -> Result<HttpProvider, ModelError> {
-        let own = self.own;
-        let mut secrets = Secrets::default();
-        let base = self.base_url(&mut secrets)?;
-        let wire = self.wire(&base);
-        let url = self.url(base, &*wire, &mut secrets)?;
-        let (headers, has_secret) = self.headers(&mut secrets)?;
-        let key = self.key()?;
-        let sends_secret = has_secret || !matches!(key, Key::None) || url.password().is_some();
-        let may = own.allow_plain_http.unwrap_or(false);
-        if url.scheme() == "http" && sends_secret && !is_loopback(&url) && !may {
-            let host = url.host_str().unwrap_or_default();
-            return Err(self.wrong(&format!(
-                "its key would go to {host} without TLS, for everybody on the way to read; use https, \
-                 or set allow_plain_http = true if nobody is on the way"
-            )));
-        }
-        if url.scheme() == "http" && own.ca_file.is_some() {
-            return Err(self.wrong("ca_file means something only with https"));
-        }
-        Ok(HttpProvider {
-            name: self.name.to_owned(),
-            wire,
-            url,
-            headers,
-            key,
-            secrets,
-            tls: Tls { ca_file: own.ca_file.clone() },
-            retries: Retries {
-                request: own.request_max_retries.unwrap_or(4),
-                stream: own.stream_max_retries.unwrap_or(5),
-            },
-            idle: Duration::from_millis(own.stream_idle_timeout_ms.map_or(300_000, |ms| ms.get())),
-            client: OnceCell::new(),
-        })
+/// A provider over HTTP, as it was described.
+fn over_http(
+    of: ModelProvider,
+    surroundings: Surroundings<'_>,
+) -> Result<HttpProvider, ModelError> {
+    let wrong = |why: &str| ModelError::Settings(format!("model provider {}: {why}", of.id));
+    let base = Url::parse(of.base_url.as_str());
+    let base = base.map_err(|error| wrong(&format!("base_url is no address: {error}")))?;
+    let mut secrets = Secrets::default();
+    let wire = wire(of.wire_api, &base);
+    let url = url(base, &*wire, &of.query_params, &mut secrets)
+        .ok_or_else(|| wrong("nothing can be below its base_url"))?;
+    let (headers, has_secret) = headers(&of, surroundings, &mut secrets)?;
+    let key = key(&of, surroundings)?;
+    let sends_secret = has_secret || !matches!(key, Key::None);
+    if url.scheme() == "http" && sends_secret && !is_loopback(&url) && !of.allow_plain_http {
+        let host = url.host_str().unwrap_or_default();
+        return Err(wrong(&format!(
+            "its key would go to {host} without TLS, for everybody on the way to read; use https, or \
+             set allow_plain_http = true if nobody is on the way"
+        )));
     }
+    Ok(HttpProvider {
+        name: of.id,
+        wire,
+        url,
+        headers,
+        key,
+        secrets,
+        ca_file: of.ca_file,
+        retries: Retries { request: of.request_max_retries, stream: of.stream_max_retries },
+        idle: of.stream_idle_timeout,
+        client: OnceCell::new(),
+    })
+}
 
-    fn wrong(&self, why: &str) -> ModelError {
-        ModelError::Settings(format!("model provider {}: {why}", self.name))
+fn wire(api: WireApi, base: &Url) -> Box<dyn Wire> {
+    match api {
+        WireApi::Responses => Box::new(Responses),
+        WireApi::Anthropic => Box::new(Messages),
+        WireApi::Chat => {
+            let is_openai = base.host_str() == Some("api.openai.com");
+            let server = if is_openai { ChatServer::OpenAi } else { ChatServer::Other };
+            Box::new(Chat { server })
+        }
     }
+}
 
-    fn base_url(&self, secrets: &mut Secrets) -> Result<Url, ModelError> {
-        let of_variable = || {
-            let variable = self.built_in?.base_url_variable?;
-            (self.surroundings.variable)(variable).filter(|url| !url.trim().is_empty())
+/// Where requests go: below the address, whether that ends with a slash or not.
+fn url(
+    base: Url,
+    wire: &dyn Wire,
+    query_params: &BTreeMap<String, String>,
+    secrets: &mut Secrets,
+) -> Option<Url> {
+    let mut url = base;
+    url.path_segments_mut().ok()?.pop_if_empty().extend(wire.path().split('/'));
+    for (name, value) in query_params {
+        url.query_pairs_mut().append_pair(name, value);
+    }
+    for (name, value) in url.query_pairs() {
+        if names_secret(&name) {
+            secrets.add(&value);
+        }
+    }
+    Some(url)
+}
+
+/// The headers of the settings, and whether there is a secret among them.
+fn headers(
+    of: &ModelProvider,
+    surroundings: Surroundings<'_>,
+    secrets: &mut Secrets,
+) -> Result<(HeaderMap, bool), ModelError> {
+    let mut headers = HeaderMap::new();
+    let mut has_secret = false;
+    let fixed = of
+        .http_headers
+        .iter()
+        .map(|(name, value)| (name, value.as_str().to_owned(), names_secret(name.as_str())));
+    let of_variables = of.env_http_headers.iter().filter_map(|(name, variable)| {
+        Some((name, (surroundings.variable)(variable.as_str())?, true))
+    });
+    for (name, value, is_secret) in fixed.chain(of_variables) {
+        let wrong = || {
+            let why =
+                format!("model provider {}: what it has for the header {name} is none", of.id);
+            ModelError::Settings(why)
         };
-        let text = self.own.base_url.clone().or_else(of_variable);
-        let text = text.or_else(|| self.built_in.map(|built_in| built_in.base_url.to_owned()));
-        let text = text.ok_or_else(|| self.wrong("it has no base_url"))?;
-        let url = Url::parse(text.trim());
-        let url = url.map_err(|error| self.wrong(&format!("its base_url is none: {error}")))?;
-        if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() {
-            return Err(self.wrong("its base_url begins with neither http:// nor https://"));
+        let value = value.trim();
+        let header = HeaderName::try_from(name.as_str()).map_err(|_| wrong())?;
+        let mut given = HeaderValue::try_from(value).map_err(|_| wrong())?;
+        given.set_sensitive(is_secret);
+        if is_secret && !value.is_empty() {
+            has_secret = true;
+            // `Bearer KEY` may be repeated without its first word.
+            secrets.add(value);
+            value.split_whitespace().last().into_iter().for_each(|word| secrets.add(word));
         }
-        if let Some(password) = url.password() {
-            use base64::Engine as _;
-            secrets.add(password);
-            let both = format!("{}:{password}", url.username());
-            secrets.add(&base64::engine::general_purpose::STANDARD.encode(both));
-        }
-        Ok(url)
+        headers.insert(header, given);
     }
+    Ok((headers, has_secret))
+}
 
-    fn wire(&self, base: &Url) -> Box<dyn Wire> {
-        let built_in = self.built_in.map(|built_in| built_in.wire_api);
-        match self.own.wire_api.or(built_in).unwrap_or(WireApi::Responses) {
-            WireApi::Responses => Box::new(Responses),
-            WireApi::Messages => Box::new(Messages),
-            WireApi::Chat => {
-                let is_openai = base.host_str() == Some("api.openai.com");
-                let server = if is_openai { ChatServer::OpenAi } else { ChatServer::Other };
-                Box::new(Chat { server })
+fn key(of: &ModelProvider, surroundings: Surroundings<'_>) -> Result<Key, ModelError> {
+    match &of.key {
+        None => Ok(Key::None),
+        Some(KeySource::File(file)) => Ok(Key::File(file.clone())),
+        Some(KeySource::Command(argv)) => {
+            let none = || {
+                let why = format!("model provider {}: key_command cannot be run here", of.id);
+                ModelError::Key(why)
+            };
+            let command = Arc::clone(surroundings.key_command.ok_or_else(none)?);
+            let printed = Mutex::new(None);
+            Ok(Key::Command { argv: argv.words().to_vec(), command, printed })
+        }
+        Some(KeySource::Variable { name, instructions }) => {
+            let found = (surroundings.variable)(name.as_str());
+            if let Some(text) = found.filter(|text| !text.trim().is_empty()) {
+                let wrong = |why| ModelError::Key(format!("{name}: {why}"));
+                return key::usable(&text).map(Key::Given).map_err(wrong);
             }
+            let how = instructions.as_deref().unwrap_or_default();
+            let told = format!("the key of {} is missing: set {name}. {how}", of.id);
+            Err(ModelError::Key(told.trim_end().to_owned()))
         }
-    }
-
-    /// Where requests go: below the address, whether that ends with a slash or not.
-    fn url(&self, base: Url, wire: &dyn Wire, secrets: &mut Secrets) -> Result<Url, ModelError> {
-        let mut url = base;
-        match url.path_segments_mut() {
-            Ok(mut segments) => {
-                segments.pop_if_empty().extend(wire.path().split('/'));
-            }
-            Err(()) => return Err(self.wrong("its base_url cannot have anything below it")),
-        }
-        for (name, value) in &self.own.query_params {
-            url.query_pairs_mut().append_pair(name, value);
-        }
-        for (name, value) in url.query_pairs() {
-            if names_secret(&name) {
-                secrets.add(&value);
-            }
-        }
-        Ok(url)
-    }
-
-    /// The headers of the settings, and whether there is a secret among them.
-    fn headers(&self, secrets: &mut Secrets) -> Result<(HeaderMap, bool), ModelError> {
-        let mut headers = HeaderMap::new();
-        let mut has_secret = false;
-        let fixed = self
-            .own
-            .http_headers
-            .iter()
-            .map(|(name, value)| (name, value.clone(), names_secret(name)));
-        let variable = self.surroundings.variable;
-        let of_variables = self.own.env_http_headers.iter().filter_map(|(name, of)| {
-            Some((name, variable(of).filter(|value| !value.trim().is_empty())?, true))
-        });
-        for (name, value, is_secret) in fixed.chain(of_variables) {
-            let wrong =
-                |_| self.wrong(&format!("{name:?} cannot be a header with what it is given"));
-            let header = HeaderName::try_from(name.as_str()).map_err(|_| wrong(()))?;
-            let mut given = HeaderValue::try_from(value.trim()).map_err(|_| wrong(()))?;
-            given.set_sensitive(is_secret);
-            if is_secret {
-                has_secret = true;
-                // `Bearer KEY` may be repeated without its first word.
-                secrets.add(value.trim());
-                value.split_whitespace().last().into_iter().for_each(|word| secrets.add(word));
-            }
-            headers.insert(header, given);
-        }
-        Ok((headers, has_secret))
-    }
-
-    /// The key: from the variable, else from the file, else from the program.
-    fn key(&self) -> Result<Key, ModelError> {
-        let own = self.own;
-        let of_built_in = self.built_in.and_then(|built_in| built_in.env_key);
-        let elsewhere = own.key_file.is_some() || own.key_command.is_some();
-        let variable = own.env_key.as_deref().or(of_built_in.filter(|_| !elsewhere));
-        let found = variable.and_then(self.surroundings.variable);
-        if let Some(text) = found.filter(|text| !text.trim().is_empty()) {
-            let wrong = |why| ModelError::Key(format!("{}: {why}", variable.unwrap_or_default()));
-            return key::usable(&text).map(Key::Given).map_err(wrong);
-        }
-        if let Some(file) = &own.key_file {
-            return Ok(Key::File(file.clone()));
-        }
-        if let Some(argv) = own.key_command.as_ref().filter(|argv| !argv.is_empty()) {
-            let command = self.surroundings.key_command;
-            let command = command.ok_or_else(|| self.wrong("key_command cannot be run here"))?;
-            let (argv, command) = (argv.clone(), Arc::clone(command));
-            return Ok(Key::Command { argv, command, printed: Mutex::new(None) });
-        }
-        let Some(variable) = variable else { return Ok(Key::None) };
-        let how = own.env_key_instructions.as_deref();
-        let how = how.or(self.built_in.map(|built_in| built_in.key_from)).unwrap_or_default();
-        let told = format!("the key of {} is missing: set {variable}. {how}", self.name);
-        Err(ModelError::Key(told.trim_end().to_owned()))
     }
 }
 

@@ -5,7 +5,7 @@ use reqwest::{Certificate, Client, Url, redirect};
 use std::fs::File;
 use std::io::Read as _;
 use std::net::IpAddr;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 /// How long a connection may take to come about.
@@ -73,11 +73,4 @@ pub(super) fn root_cause(error: &dyn std::error::Error) -> String {
         cause = behind;
     }
     cause.to_string()
-}
-
-/// Where the certificates come from that a provider is believed by.
-#[derive(Debug, Default)]
-pub(in crate::provider) struct Tls {
-    /// A file beside those of the system.
-    pub(in crate::provider) ca_file: Option<PathBuf>,
 }

@@ -11,7 +11,7 @@ mod retry;
 #[cfg(test)]
 mod tests;
 
-pub(super) use client::{Tls, is_loopback};
+pub(super) use client::is_loopback;
 
 use super::key::{Key, Secrets};
 use super::wire::{Decode, Fault, KnownIds, Sign, Told, Wire};
@@ -25,6 +25,7 @@ use reqwest::{Client, Response, StatusCode, Url};
 use sandgate_protocol::SessionSource;
 use secrecy::{ExposeSecret as _, SecretString};
 use std::collections::VecDeque;
+use std::path::PathBuf;
 use std::time::Duration;
 use tokio::sync::OnceCell;
 use tokio::time::timeout;
@@ -53,7 +54,8 @@ pub(super) struct HttpProvider {
     pub(super) key: Key,
     /// What is never told, beside the key.
     pub(super) secrets: Secrets,
-    pub(super) tls: Tls,
+    /// Certificates that are believed beside those of the system.
+    pub(super) ca_file: Option<PathBuf>,
     pub(super) retries: Retries,
     pub(super) idle: Duration,
     pub(super) client: OnceCell<Client>,
@@ -63,9 +65,9 @@ pub(super) struct HttpProvider {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Retries {
     /// A request that failed before anything came.
-    pub(super) request: u64,
+    pub(super) request: u32,
     /// A response that broke off.
-    pub(super) stream: u64,
+    pub(super) stream: u32,
 }
 
 impl Provider for HttpProvider {
@@ -131,8 +133,8 @@ struct Open {
 /// How often it failed.
 #[derive(Default)]
 struct Failed {
-    request: u64,
-    stream: u64,
+    request: u32,
+    stream: u32,
     key: bool,
 }
 
@@ -198,7 +200,7 @@ impl Asking<'_> {
         if !error.can_be_retried() || !may || *failures >= most {
             return Err(error);
         }
-        let delay = retry::delay(u32::try_from(*failures).unwrap_or(u32::MAX), asked);
+        let delay = retry::delay(*failures, asked);
         *failures += 1;
         Ok(self.again(error, delay))
     }
@@ -206,8 +208,7 @@ impl Asking<'_> {
     fn again(&mut self, error: ModelError, delay: Duration) -> ModelEvent {
         self.heard.clear();
         self.at = At::Wait(delay);
-        let failures = self.failed.request + self.failed.stream + u64::from(self.failed.key);
-        let attempt = u32::try_from(failures + 1).unwrap_or(u32::MAX);
+        let attempt = 1 + self.failed.request + self.failed.stream + u32::from(self.failed.key);
         ModelEvent::Retrying { error, attempt, delay }
     }
 
@@ -325,7 +326,7 @@ impl Asking<'_> {
 impl HttpProvider {
     async fn client(&self) -> Result<&Client, ModelError> {
         let make = || async {
-            let (url, ca_file) = (self.url.clone(), self.tls.ca_file.clone());
+            let (url, ca_file) = (self.url.clone(), self.ca_file.clone());
             let built =
                 tokio::task::spawn_blocking(move || client::build(&url, ca_file.as_deref()));
             built.await.unwrap_or_else(|error| {

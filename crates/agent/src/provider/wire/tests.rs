@@ -5,7 +5,8 @@ use super::chat::{Chat, ChatServer};
 use super::messages::Messages;
 use super::responses::Responses;
 use super::{Fault, KnownIds, Wire};
-use crate::provider::{ModelEvent, ModelRequest, ReasoningEffort, StopReason};
+use crate::provider::{ModelEvent, ModelRequest, StopReason};
+use sandgate_config::ReasoningEffort;
 use sandgate_protocol::{
     CallId, CallInput, ContentItem, ResponseItem, Role, SessionSource, TokenUsage,
 };

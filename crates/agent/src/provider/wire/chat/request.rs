@@ -1,9 +1,10 @@
 //! A request of Chat Completions.
 
 use super::{ChatServer, NAME};
+use crate::provider::ModelRequest;
 use crate::provider::wire::free_text_schema;
 use crate::provider::wire::turns::{CallResult, Part, Turn, Turns};
-use crate::provider::{ModelRequest, ReasoningEffort};
+use sandgate_config::ReasoningEffort;
 use sandgate_protocol::{CallInput, ContentItem};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -128,7 +129,7 @@ impl<'a> Body<'a> {
             // What is so without it is not said: servers refuse what they do not know.
             parallel_tool_calls: (!request.tools.is_empty() && !request.parallel_tool_calls)
                 .then_some(false),
-            reasoning_effort: request.reasoning_effort.map(word),
+            reasoning_effort: request.reasoning_effort.map(|effort| word(effort, server)),
             response_format,
             temperature: request.temperature,
             max_tokens: request.max_output_tokens.filter(|_| !is_openai),
@@ -140,11 +141,13 @@ impl<'a> Body<'a> {
     }
 }
 
-fn word(effort: ReasoningEffort) -> &'static str {
+fn word(effort: ReasoningEffort, server: ChatServer) -> &'static str {
     match effort {
+        ReasoningEffort::None => "none",
+        ReasoningEffort::Xhigh if server == ChatServer::OpenAi => "xhigh",
         ReasoningEffort::Minimal | ReasoningEffort::Low => "low",
         ReasoningEffort::Medium => "medium",
-        ReasoningEffort::High => "high",
+        ReasoningEffort::High | ReasoningEffort::Xhigh => "high",
     }
 }
 

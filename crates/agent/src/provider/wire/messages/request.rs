@@ -2,9 +2,10 @@
 
 use super::NAME;
 use super::models::{Abilities, Thinking};
+use crate::provider::ModelRequest;
 use crate::provider::wire::turns::{CallResult, Part, Turn, Turns};
 use crate::provider::wire::{free_text_schema, schema_instruction};
-use crate::provider::{ModelRequest, ReasoningEffort};
+use sandgate_config::ReasoningEffort;
 use sandgate_protocol::{CallInput, ContentItem};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -248,16 +249,17 @@ fn thinking(
     max_tokens: u64,
     messages: &[Message<'_>],
 ) -> Option<Value> {
-    let effort = request.reasoning_effort?;
+    let effort = request.reasoning_effort.filter(|effort| *effort != ReasoningEffort::None)?;
     match abilities.thinking {
         Thinking::None => None,
         Thinking::Effort => Some(json!({ "type": "adaptive" })),
         Thinking::Budget => {
             let budget: u64 = match effort {
-                ReasoningEffort::Minimal => return None,
+                ReasoningEffort::None | ReasoningEffort::Minimal => return None,
                 ReasoningEffort::Low => 4_096,
                 ReasoningEffort::Medium => 10_240,
                 ReasoningEffort::High => 24_576,
+                ReasoningEffort::Xhigh => 49_152,
             };
             // At least 1024, and less than all that it may write.
             let budget = budget.min(max_tokens / 4 * 3);
@@ -280,9 +282,10 @@ fn output_config(request: &ModelRequest<'_>, abilities: Abilities) -> Option<Val
     let mut config = serde_json::Map::new();
     if let (Some(effort), Thinking::Effort) = (request.reasoning_effort, abilities.thinking) {
         let word = match effort {
-            ReasoningEffort::Minimal | ReasoningEffort::Low => "low",
+            ReasoningEffort::None | ReasoningEffort::Minimal | ReasoningEffort::Low => "low",
             ReasoningEffort::Medium => "medium",
             ReasoningEffort::High => "high",
+            ReasoningEffort::Xhigh => "max",
         };
         config.insert("effort".to_owned(), word.into());
     }

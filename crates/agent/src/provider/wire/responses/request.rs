@@ -1,8 +1,9 @@
 //! A request of Responses.
 
 use super::NAME;
+use crate::provider::ModelRequest;
 use crate::provider::wire::ids::WireIds;
-use crate::provider::{ModelRequest, ReasoningEffort};
+use sandgate_config::ReasoningEffort;
 use sandgate_protocol::{CallInput, ContentItem, ResponseItem, Role};
 use sandgate_runtime::ToolSpec;
 use serde::Serialize;
@@ -113,7 +114,9 @@ impl<'a> Body<'a> {
     pub(super) fn of(request: &ModelRequest<'a>) -> Self {
         // A model that does not reason refuses a request that speaks of reasoning, and one that does
         // refuses a temperature.
-        let reasons = request.reasoning_effort.is_some() || does_reason(request.model);
+        let is_asked_to =
+            request.reasoning_effort.is_some_and(|effort| effort != ReasoningEffort::None);
+        let reasons = is_asked_to || does_reason(request.model);
         let has_tools = !request.tools.is_empty();
         Self {
             model: request.model,
@@ -145,16 +148,19 @@ fn does_reason(model: &str) -> bool {
     ["o1", "o3", "o4", "gpt-5", "gpt-oss", "codex"].iter().any(|begin| name.starts_with(begin))
 }
 
+/// The word for an effort, as the model knows it: the first of the fifth generation think minimally,
+/// the later ones not at all, and those made for code at least a little.
 fn word(effort: ReasoningEffort, model: &str) -> &'static str {
     match effort {
-        // Only the first of the fifth generation know it.
-        ReasoningEffort::Minimal => match model.strip_prefix("gpt-5") {
+        ReasoningEffort::None | ReasoningEffort::Minimal => match model.strip_prefix("gpt-5") {
             Some("" | "-mini" | "-nano") => "minimal",
+            Some(rest) if rest.starts_with('.') && !rest.contains("codex") => "none",
             _ => "low",
         },
         ReasoningEffort::Low => "low",
         ReasoningEffort::Medium => "medium",
         ReasoningEffort::High => "high",
+        ReasoningEffort::Xhigh => "xhigh",
     }
 }
 
