@@ -49,6 +49,8 @@ pub(super) fn asked_for(headers: &HeaderMap, now: Timestamp) -> Option<Duration>
 mod tests {
     use super::*;
 
+    type Headers = &'static [(&'static str, &'static str)];
+
     /// spec MODEL.9: A request is made again after 200 ms, and each time after twice as long and at
     /// most 30 s, less up to half of it by chance.
     #[test]
@@ -70,7 +72,7 @@ mod tests {
     #[test]
     fn what_a_provider_asks_for_is_read() {
         let now: Timestamp = "2025-10-21T07:27:30Z".parse().unwrap();
-        let cases: &[(&[(&'static str, &str)], Option<u64>)] = &[
+        let cases: [(Headers, Option<u64>); 9] = [
             (&[("retry-after", "3")], Some(3000)),
             (&[("retry-after", "1.5")], Some(1500)),
             (&[("retry-after", "20"), ("retry-after-ms", "250")], Some(250)),

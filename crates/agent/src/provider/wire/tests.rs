@@ -164,7 +164,7 @@ fn a_longer_conversation_begins_like_a_shorter() {
             let mut short = body(wire, &request(model, &items[..shorter], &tools));
             let mut long = body(wire, &request(model, &items, &tools));
             let (short, long) = (short[list].take(), long[list].take());
-            let (mut short, mut long) = (without_marks(short), without_marks(long));
+            let (mut short, mut long) = (without_marks(&short), without_marks(&long));
             // The last thing said may go on.
             let last = short.pop().unwrap();
             let rest = long.split_off(short.len());
@@ -178,7 +178,7 @@ fn a_longer_conversation_begins_like_a_shorter() {
 }
 
 /// The messages without the marks up to where a provider keeps them.
-fn without_marks(value: Value) -> Vec<Value> {
+fn without_marks(value: &Value) -> Vec<Value> {
     let text = value.to_string().replace(r#""cache_control":{"type":"ephemeral"},"#, "");
     serde_json::from_str(&text).unwrap()
 }

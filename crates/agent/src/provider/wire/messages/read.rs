@@ -84,20 +84,16 @@ enum Start {
 }
 
 #[derive(Deserialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
+#[serde(tag = "type")]
 enum Delta {
-    TextDelta {
-        text: String,
-    },
-    ThinkingDelta {
-        thinking: String,
-    },
-    SignatureDelta {
-        signature: String,
-    },
-    InputJsonDelta {
-        partial_json: String,
-    },
+    #[serde(rename = "text_delta")]
+    Text { text: String },
+    #[serde(rename = "thinking_delta")]
+    Thinking { thinking: String },
+    #[serde(rename = "signature_delta")]
+    Signature { signature: String },
+    #[serde(rename = "input_json_delta")]
+    InputJson { partial_json: String },
     #[serde(other)]
     Other,
 }
@@ -154,18 +150,18 @@ impl Reader {
             return Err(Fault::Malformed("a piece of a block that has not begun".to_owned()));
         };
         match (block, delta) {
-            (Block::Text(text), Delta::TextDelta { text: more }) => {
+            (Block::Text(text), Delta::Text { text: more }) => {
                 said(&more, heard);
                 text.push_str(&more);
             }
-            (Block::Thinking { thinking, .. }, Delta::ThinkingDelta { thinking: more }) => {
+            (Block::Thinking { thinking, .. }, Delta::Thinking { thinking: more }) => {
                 thought(&more, heard);
                 thinking.push_str(&more);
             }
-            (Block::Thinking { signature, .. }, Delta::SignatureDelta { signature: more }) => {
+            (Block::Thinking { signature, .. }, Delta::Signature { signature: more }) => {
                 signature.push_str(&more);
             }
-            (Block::Call { json, .. }, Delta::InputJsonDelta { partial_json }) => {
+            (Block::Call { json, .. }, Delta::InputJson { partial_json }) => {
                 json.push_str(&partial_json);
             }
             (_, Delta::Other) | (Block::Other, _) => {}
