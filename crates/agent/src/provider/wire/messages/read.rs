@@ -6,12 +6,14 @@ use crate::provider::{ModelEvent, StopReason};
 use sandgate_protocol::{ResponseItem, Role, TokenUsage};
 use serde::Deserialize;
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 pub(super) struct Reader {
     known: KnownIds,
-    /// The blocks that are being written.
+    /// The blocks that are being written, and those behind them that are complete: they are told in
+    /// the order of their numbers.
     blocks: BTreeMap<u64, Block>,
+    complete: BTreeSet<u64>,
     usage: Usage,
     stop: Option<StopReason>,
     over: bool,
@@ -114,8 +116,8 @@ struct Usage {
 
 impl Reader {
     pub(super) fn new(known: KnownIds) -> Self {
-        let (blocks, usage) = (BTreeMap::new(), Usage::default());
-        Self { known, blocks, usage, stop: None, over: false }
+        let (blocks, complete, usage) = (BTreeMap::new(), BTreeSet::new(), Usage::default());
+        Self { known, blocks, complete, usage, stop: None, over: false }
     }
 
     fn begin(&mut self, index: u64, data: Value, heard: &mut Vec<ModelEvent>) -> Result<(), Fault> {
@@ -265,7 +267,12 @@ impl Decode for Reader {
             }
             Event::ContentBlockDelta { index, delta } => self.delta(index, delta, heard)?,
             Event::ContentBlockStop { index } => {
-                if let Some(block) = self.blocks.remove(&index) {
+                self.complete.insert(index);
+                while let Some(first) = self.blocks.first_entry() {
+                    if !self.complete.remove(first.key()) {
+                        break;
+                    }
+                    let block = first.remove();
                     self.finish(block, heard);
                 }
             }

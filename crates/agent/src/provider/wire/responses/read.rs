@@ -6,11 +6,15 @@ use crate::provider::{ModelEvent, StopReason};
 use sandgate_protocol::{CallInput, ResponseItem, Role, TokenUsage};
 use serde::Deserialize;
 use serde_json::Value;
+use std::collections::BTreeMap;
 
 pub(super) struct Reader {
     known: KnownIds,
     /// What was said since the last complete message.
     unfinished: String,
+    /// Items that have begun, by their numbers, and those behind them that are complete: they are told
+    /// in the order of their numbers.
+    items: BTreeMap<u64, Option<Value>>,
     brought_items: bool,
     refused: bool,
 }
@@ -31,8 +35,10 @@ enum Event {
         #[serde(default)]
         summary_index: u64,
     },
+    #[serde(rename = "response.output_item.added")]
+    ItemBegins { output_index: Option<u64> },
     #[serde(rename = "response.output_item.done")]
-    Item { item: Value },
+    Item { output_index: Option<u64>, item: Value },
     #[serde(rename = "response.completed", alias = "response.done")]
     Completed { response: Response },
     #[serde(rename = "response.incomplete")]
@@ -124,7 +130,8 @@ struct Content {
 
 impl Reader {
     pub(super) fn new(known: KnownIds) -> Self {
-        Self { known, unfinished: String::new(), brought_items: false, refused: false }
+        let (unfinished, items) = (String::new(), BTreeMap::new());
+        Self { known, unfinished, items, brought_items: false, refused: false }
     }
 
     fn item(&mut self, data: Value, heard: &mut Vec<ModelEvent>) -> Result<(), Fault> {
@@ -161,6 +168,9 @@ impl Reader {
         reason: StopReason,
         heard: &mut Vec<ModelEvent>,
     ) -> Result<(), Fault> {
+        for item in std::mem::take(&mut self.items).into_values().flatten() {
+            self.item(item, heard)?;
+        }
         // A server may leave out the events of the items.
         if !self.brought_items {
             response.output.into_iter().try_for_each(|item| self.item(item, heard))?;
@@ -203,7 +213,19 @@ impl Decode for Reader {
                     heard.push(ModelEvent::ReasoningDelta("\n\n".to_owned()));
                 }
             }
-            Event::Item { item } => self.item(item, heard)?,
+            Event::ItemBegins { output_index } => {
+                self.items.extend(output_index.map(|index| (index, None)));
+            }
+            Event::Item { output_index: None, item } => self.item(item, heard)?,
+            Event::Item { output_index: Some(index), item } => {
+                self.items.insert(index, Some(item));
+                while let Some(first) = self.items.first_entry().filter(|item| item.get().is_some())
+                {
+                    if let Some(item) = first.remove() {
+                        self.item(item, heard)?;
+                    }
+                }
+            }
             Event::Completed { response } => self.ended(response, StopReason::Done, heard)?,
             Event::Incomplete { response } => {
                 let why = response.incomplete_details.as_ref();
