@@ -185,8 +185,7 @@ impl UnifiedExecProcess {
             LiveStdio::Pipes => (Stdio::Pipes(Stdin::Piped), TerminalSize::default()),
         };
         let launched = spawner.launch(env, stdio).await?;
-        let pid = launched.job.pid();
-        let sight = Sight::new(pid, launched.terminal.as_ref(), launched.stdin.as_ref());
+        let sight = Sight::new(&launched);
         let shared = Arc::new(Shared {
             transcript: Mutex::new(Transcript::new(options.marks.as_deref(), size, options.screen)),
             keyboard: OnceLock::new(),

@@ -65,6 +65,7 @@ pub(crate) enum Output {
     Has(&'static str),
     Lacks(&'static str),
     ScreenHas(&'static str),
+    ScreenLacks(&'static str),
 }
 
 const fn waits(output: Output) -> Answer {
@@ -98,7 +99,7 @@ const PLAIN: Case = Case {
     note: "",
 };
 
-use Output::{Any, Has, Is, Lacks, ScreenHas};
+use Output::{Any, Has, Is, Lacks, ScreenHas, ScreenLacks};
 
 pub(crate) const CASES: &[Case] = &[
     Case {
@@ -443,16 +444,17 @@ pub(crate) const CASES: &[Case] = &[
         name: "`vim`",
         group: Group::Screens,
         needs: &["vim"],
-        command: &["vim", "-u", "NONE", "-i", "NONE", "-n", "f"],
+        command: &["vim", "-N", "-u", "NONE", "-i", "NONE", "-n", "f"],
         screen: true,
         first: waits(Any),
         steps: &[
-            step("ihello", waits(ScreenHas("hello\n"))),
-            step("<esc>", waits(Any)),
+            step("ihello", waits(ScreenHas("-- INSERT --"))),
+            step("<esc>", waits(ScreenLacks("-- INSERT --"))),
             step("yyp", waits(ScreenHas("hello\nhello\n"))),
             step(":q!<enter>", exits(Any)),
         ],
-        note: "With `screen: true`. It waits with a time limit, and may draw again.",
+        note: "With `screen: true`. It waits with a time limit, and may draw again. An escape may be the \
+               beginning of a key: the answer comes when it has decided.",
     },
     Case {
         name: "`top`",

@@ -91,6 +91,7 @@ fn check(expected: Answer, reply: &Reply) -> Result<(), String> {
         Output::Has(text) => output.contains(text),
         Output::Lacks(text) => !output.contains(text),
         Output::ScreenHas(text) => format!("\n{}", reply.screen()).contains(text),
+        Output::ScreenLacks(text) => !reply.screen().contains(text),
     };
     match reason == Some(expected.reason) && is_right {
         true => Ok(()),

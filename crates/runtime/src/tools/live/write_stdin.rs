@@ -206,7 +206,7 @@ impl Typing {
         let mut moment = match (self.does_something(), types) {
             (false, _) => process.now(),
             (true, false) => process.moment(Deed::Telling),
-            (true, true) => process.moment(Deed::Typing),
+            (true, true) => process.moment(Deed::of_typing(&self.input)),
         };
         if let Some(size) = self.size {
             let resized = process.resize(size);
@@ -215,7 +215,7 @@ impl Typing {
                 // A shell shows its prompt again, which must not pass for the answer to what follows.
                 let patience = Patience { limit: REDRAWN, pattern: None, ..self.patience(cancel) };
                 process.settle(moment, patience).await;
-                moment = process.moment(Deed::Typing);
+                moment = process.moment(Deed::of_typing(&self.input));
             }
         }
         if !self.input.is_empty() {
