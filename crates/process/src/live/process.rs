@@ -481,10 +481,8 @@ impl Search {
         }
         let new = printed - self.printed + Self::OVERLAP;
         self.printed = printed;
-        let held = unread.contents();
-        let skip = (held.len() as u64).saturating_sub(new);
-        let skip = usize::try_from(skip).unwrap_or_default();
-        pattern.is_match(&held[skip..])
+        // All that is held would be copied again and again for a process that prints much.
+        pattern.is_match(&unread.last(usize::try_from(new).unwrap_or(usize::MAX)))
     }
 }
 

@@ -1,6 +1,7 @@
 //! Why answers come, for each program of the table, in the cage and outside.
 
-use crate::cases::{Answer, CASES, Case, Group, Output, Reason, Step};
+use crate::cases::{Answer, Beside, CASES, Case, Group, Output, Reason, Step};
+use crate::postgres::Server;
 use crate::scene::{PLACES, Reply, Scene, is_here};
 use serde_json::json;
 use std::fmt::Write as _;
@@ -24,6 +25,17 @@ async fn hold(group: Group) {
         }
         for place in PLACES {
             let scene = Scene::new(place);
+            let server = match case.beside {
+                Beside::Nothing => Ok(None),
+                Beside::Postgres => Server::start(scene.home()).map(Some),
+            };
+            let _server = match server {
+                Ok(server) => server,
+                Err(why) => {
+                    println!("SKIPPED: {why}, for {}", case.name);
+                    break;
+                }
+            };
             for round in 0..rounds {
                 held += 1;
                 if let Err(error) = converse(&scene, case).await {

@@ -62,8 +62,10 @@ async fn start(invocation: &ToolInvocation<'_>) -> Result<ToolOutput, CodexErr> 
     let request = LiveRequest::new(params, ctx)?;
     let reserved = manager.reserve(wanted_id.as_deref(), ctx.services, ctx.call_id).await?;
     let tool = LiveTool { id: &reserved };
-    let started = ToolOrchestrator.run(&tool, &request, ctx).await?.output;
-    let reply = started.reply;
+    let attempted = ToolOrchestrator.run(&tool, &request, ctx).await?;
+    let started = attempted.output;
+    let mut reply = started.reply;
+    reply.not_again = attempted.not_again.as_ref().and_then(CodexErr::after_denial);
     let Some(entry) = started.entry else { return Ok(output(&reply)) };
     if let (Some(pattern), ReturnReason::YieldElapsed) = (request.manner.pattern, reply.returned) {
         wake_when_printed(pattern, reserved.id(), &entry, ctx.services.me());

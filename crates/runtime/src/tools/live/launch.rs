@@ -142,7 +142,7 @@ impl Launch<'_> {
             cancel: self.cancel,
         };
         let answered = entry.process.answer(entry.process.now(), patience).await;
-        let reply = reply(self.process_id, &entry, &answered, self.manner.wanted)?;
+        let reply = reply(self.process_id, &entry, answered, self.manner.wanted).await?;
         let denial = entry.process.end().and_then(|end| {
             let denied = sandbox.denied(kind, end.supervised, &end.output);
             denied.map(|_| end.output.denials.clone())

@@ -11,6 +11,7 @@ use sandgate_process::{Deed, Patience, SIGNAL_NAMES, TerminalSize, keys, signal_
 use sandgate_protocol::{
     CodexErr, ReturnReason, ToolOutput, UnifiedExecReply, WriteStdinToolCallParams,
 };
+use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
@@ -60,12 +61,18 @@ async fn write(invocation: &ToolInvocation<'_>) -> Result<ToolOutput, CodexErr> 
         }
         typing => typing?,
     };
+    if typing.does_something() {
+        ctx.turn.changes.look();
+    }
     let _alone = entry.calls.lock().await;
     entry.begin_call();
     let shown = if entry.process.hides_input() { Shown::No } else { Shown::Yes };
     let words = deeds.words(shown);
     let reply = if entry.whereabouts == Whereabouts::Confined || typing.input.is_empty() {
         allow(ctx, &words)?;
+        if typing.does_something() {
+            ctx.turn.changes.before_command().await;
+        }
         typing.carry_out(&entry, ctx.turn.cancellation()).await?
     } else {
         let request = TypedInput::new(&typing.id, &typing.input, &entry, ctx)?;
@@ -81,7 +88,7 @@ async fn write(invocation: &ToolInvocation<'_>) -> Result<ToolOutput, CodexErr> 
 /// Types what was judged elsewhere, after this beginning of a line, and waits for the answer.
 #[cfg(unix)]
 pub(crate) async fn type_unjudged(
-    entry: &LiveEntry,
+    entry: &Arc<LiveEntry>,
     params: WriteStdinToolCallParams,
     typed: &str,
     cancel: &CancellationToken,
@@ -193,13 +200,13 @@ impl Typing {
     /// Does it, and waits for the answer.
     pub(super) async fn carry_out(
         &self,
-        entry: &LiveEntry,
+        entry: &Arc<LiveEntry>,
         cancel: &CancellationToken,
     ) -> Result<UnifiedExecReply, CodexErr> {
         let process = &entry.process;
         if self.does_something() && process.end().is_some() {
             let answered = process.answer(process.now(), self.patience(cancel)).await;
-            return reply(&self.id, entry, &answered, self.wanted);
+            return reply(&self.id, entry, answered, self.wanted).await;
         }
         // The end of input is typed too, at a terminal.
         let types = self.close || !self.input.is_empty();
@@ -230,7 +237,7 @@ impl Typing {
             process.close_stdin().await;
         }
         let answered = process.answer(moment, self.patience(cancel)).await;
-        reply(&self.id, entry, &answered, self.wanted)
+        reply(&self.id, entry, answered, self.wanted).await
     }
 
     fn patience<'a>(&'a self, cancel: &'a CancellationToken) -> Patience<'a> {
