@@ -15,7 +15,7 @@ use crate::session::Keeping;
 use crate::tools::command::{AskedCommand, CommandTool, ShellRequest, may_write};
 use crate::tools::registry::{ToolFuture, ToolHandler, ToolInvocation, ToolSpec};
 use crate::unified_exec::wake_when_printed;
-use crate::unified_exec::{Kept, LiveEntry, ReservedId};
+use crate::unified_exec::{Kept, LiveEntry, ReservedId, Writes};
 use sandgate_policy::{Approvable, ApprovalKey, ApprovalRequirement, Extras, Terms};
 use sandgate_process::{LiveStdio, Login};
 use sandgate_protocol::{
@@ -228,7 +228,12 @@ impl ToolRuntime<LiveRequest> for LiveTool<'_> {
         ctx: &ToolCtx<'_>,
     ) -> Result<Started, CodexErr> {
         let mut params = request.command.params.clone();
-        if may_write(&request.command, attempt, &ctx.services.config.sandbox_policy) {
+        let policy = &ctx.services.config.sandbox_policy;
+        let writes = match may_write(&request.command, attempt, policy) {
+            true => Writes::Maybe,
+            false => Writes::Never,
+        };
+        if writes == Writes::Maybe {
             ctx.turn.changes.before_command().await;
         }
         if request.command.is_known_safe() {
@@ -245,6 +250,7 @@ impl ToolRuntime<LiveRequest> for LiveTool<'_> {
             attempt: attempt.number(),
             manner: &request.manner,
             kept: request.kept,
+            writes,
             cancel: ctx.turn.cancellation(),
         };
         let launched = launch.start(ctx.services, params, |params| attempt.grant(params)).await?;

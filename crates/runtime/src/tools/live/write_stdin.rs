@@ -4,7 +4,7 @@ use super::typed::{TypedInput, TypingTool};
 use super::{allow, invalid, named, output, pattern, size, wanted, yield_time};
 use crate::orchestrator::ToolOrchestrator;
 use crate::tools::registry::{ToolFuture, ToolHandler, ToolInvocation, ToolSpec};
-use crate::unified_exec::{LiveEntry, Wanted, Whereabouts, reply, wake_when_printed};
+use crate::unified_exec::{LiveEntry, Wanted, Whereabouts, Writes, reply, wake_when_printed};
 use bytes::Bytes;
 use regex::bytes::Regex;
 use sandgate_process::{Deed, Patience, SIGNAL_NAMES, TerminalSize, keys, signal_number};
@@ -61,7 +61,8 @@ async fn write(invocation: &ToolInvocation<'_>) -> Result<ToolOutput, CodexErr> 
         }
         typing => typing?,
     };
-    if typing.does_something() {
+    let may_change = typing.does_something() && entry.writes == Writes::Maybe;
+    if may_change {
         ctx.turn.changes.look();
     }
     let _alone = entry.calls.lock().await;
@@ -70,7 +71,7 @@ async fn write(invocation: &ToolInvocation<'_>) -> Result<ToolOutput, CodexErr> 
     let words = deeds.words(shown);
     let reply = if entry.whereabouts == Whereabouts::Confined || typing.input.is_empty() {
         allow(ctx, &words)?;
-        if typing.does_something() {
+        if may_change {
             ctx.turn.changes.before_command().await;
         }
         typing.carry_out(&entry, ctx.turn.cancellation()).await?
