@@ -318,6 +318,12 @@ impl UnifiedExecProcess {
         number.filter(|_| reads)
     }
 
+    /// Whether it is a shell that shows its prompt and does not read it yet.
+    pub fn is_about_to_read(&self) -> bool {
+        let at_prompt = self.shared.transcript().at_prompt();
+        at_prompt && self.sight.look_at_root().is_none()
+    }
+
     /// How many prompts it has shown, if it is a shell that tells.
     pub fn prompts(&self) -> u64 {
         self.shared.transcript().prompts()

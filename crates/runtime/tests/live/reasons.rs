@@ -207,8 +207,21 @@ them. How waiting is found out is in [design/session.md](design/session.md).
             escaped(&steps.join("; ")),
         );
     }
+    page.push_str(DIFFERENCES);
     page
 }
+
+/// What a terminal in the cage cannot do.
+const DIFFERENCES: &str = "
+## What is different in the cage
+
+`tty` says `not a tty`, and `ttyname` finds no name, although the terminal is one: it is made outside, on the host's
+`/dev/pts`, and the cage has a `/dev/pts` of its own in which it has no name. `/dev/tty` leads to it. To give it a name
+the host's `/dev/pts` would have to be in the cage, and with it the terminals of everybody else; or the terminal would
+have to be made in the `/dev/pts` that all commands of a session share, where each of them could open it by its name, read
+what is typed to another one, and print what that one did not. A `/dev/pts` for each process would be safe, with its
+terminal made in it and handed out; that is not done yet.
+";
 
 fn typed(input: &str) -> String {
     match input {

@@ -21,8 +21,11 @@ pub(crate) struct WriteStdinHandler;
 /// The most that is typed at once.
 const MAX_INPUT_BYTES: usize = 1 << 20;
 
-/// How long a process is given to draw itself anew before it is typed to.
-const REDRAWN: Duration = Duration::from_millis(100);
+/// How long a process is given to draw itself anew, or to begin to read, before it is typed to.
+const READY: Duration = Duration::from_millis(100);
+
+/// Ctrl-C: at a terminal it is no input but a signal, at once.
+const INTERRUPT: char = '\x03';
 
 impl ToolHandler for WriteStdinHandler {
     fn spec(&self) -> ToolSpec {
@@ -209,6 +212,11 @@ impl Typing {
             let answered = process.answer(process.now(), self.patience(cancel)).await;
             return reply(&self.id, entry, answered, self.wanted).await;
         }
+        let ready = Patience { limit: READY, pattern: None, ..self.patience(cancel) };
+        if self.input.contains(INTERRUPT) && process.is_about_to_read() {
+            // Between its prompt and its reading a shell forgets a signal.
+            process.settle(process.now(), ready).await;
+        }
         // The end of input is typed too, at a terminal.
         let types = self.close || !self.input.is_empty();
         let mut moment = match (self.does_something(), types) {
@@ -221,8 +229,7 @@ impl Typing {
             resized.map_err(|error| CodexErr::ToolExecutionFailed(error.to_string()))?;
             if !self.input.is_empty() {
                 // A shell shows its prompt again, which must not pass for the answer to what follows.
-                let patience = Patience { limit: REDRAWN, pattern: None, ..self.patience(cancel) };
-                process.settle(moment, patience).await;
+                process.settle(moment, ready).await;
                 moment = process.moment(Deed::of_typing(&self.input));
             }
         }
