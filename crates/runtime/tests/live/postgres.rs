@@ -49,6 +49,10 @@ impl Drop for Server {
 }
 
 /// A program of the server's. It does not run as root, so root hands it to the user that its package makes.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "starts the server that the program under test talks to"
+)]
 fn as_server(program: &Path) -> Command {
     if !rustix::process::geteuid().is_root() {
         return Command::new(program);
