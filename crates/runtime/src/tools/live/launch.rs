@@ -5,7 +5,7 @@ use crate::audit::{Began, Ended, Granted, Record};
 use crate::error::RuntimeError;
 use crate::report::Report;
 use crate::session::Services;
-use crate::unified_exec::{Kept, LiveEntry, LiveObserver, Wanted, Whereabouts, reply};
+use crate::unified_exec::{Kept, LiveEntry, LiveObserver, Wanted, Whereabouts, Writes, reply};
 use regex::bytes::Regex;
 use sandgate_policy::Grant;
 use sandgate_process::{
@@ -59,6 +59,7 @@ pub(crate) struct Launch<'a> {
     pub(crate) attempt: u32,
     pub(crate) manner: &'a Manner,
     pub(crate) kept: Kept,
+    pub(crate) writes: Writes,
     /// Ends the waiting, not the process.
     pub(crate) cancel: &'a CancellationToken,
 }
@@ -127,7 +128,7 @@ impl Launch<'_> {
                 return Err(error.into());
             }
         };
-        let entry = Arc::new(LiveEntry::new(
+        let entry = LiveEntry::new(
             process,
             call_id(),
             command,
@@ -135,14 +136,15 @@ impl Launch<'_> {
             whereabouts(kind, &services.config.sandbox_policy),
             justification,
             self.kept,
-        ));
+        );
+        let entry = Arc::new(entry.that(self.writes));
         let patience = Patience {
             limit: self.manner.limit,
             pattern: self.manner.pattern.as_ref(),
             cancel: self.cancel,
         };
         let answered = entry.process.answer(entry.process.now(), patience).await;
-        let reply = reply(self.process_id, &entry, &answered, self.manner.wanted)?;
+        let reply = reply(self.process_id, &entry, answered, self.manner.wanted).await?;
         let denial = entry.process.end().and_then(|end| {
             let denied = sandbox.denied(kind, end.supervised, &end.output);
             denied.map(|_| end.output.denials.clone())
