@@ -171,6 +171,7 @@ pub(super) async fn keep(
         attempt: request.attempt,
         manner: &manner,
         kept: Kept::Yes,
+        login_shell: None,
         cancel,
     };
     let workspace = services.config.workspace.clone();

@@ -243,6 +243,8 @@ impl ToolRuntime<LiveRequest> for LiveTool<'_> {
             attempt: attempt.number(),
             manner: &request.manner,
             kept: request.kept,
+            #[cfg(unix)]
+            login_shell: request.command.login_shell(),
             cancel: ctx.turn.cancellation(),
         };
         let launched = launch.start(ctx.services, params, |params| attempt.grant(params)).await?;

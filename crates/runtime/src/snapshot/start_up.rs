@@ -1,0 +1,181 @@
+//! The files that a login shell reads, and whether they are still what they were.
+//!
+//! Known are the files that the shells' manuals name, those of `/etc/profile.d`, and the files that these read
+//! with `source` or `.` as far as their names can be told from the text: words with `~`, `$HOME` and
+//! other variables in them, not the outcome of commands. What a start-up file finds out in another way
+//! is not seen; a snapshot is therefore used for a day at most.
+
+use sandgate_process::ShellType;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::Read as _;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+/// How many files are looked at.
+const MOST_FILES: usize = 256;
+
+/// How much of a file is searched for others.
+const MOST_TEXT: u64 = 256 << 10;
+
+/// Files, and what they were when somebody looked.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Seen(BTreeMap<PathBuf, Option<Stamp>>);
+
+/// What a file is known by. Any change gives it another `ctime`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Stamp {
+    device: u64,
+    inode: u64,
+    size: u64,
+    changed: (i64, i64),
+    modified: (i64, i64),
+}
+
+impl Stamp {
+    pub(super) fn of(path: &Path) -> Option<Self> {
+        std::fs::metadata(path).ok().map(|found| Self::from(&found))
+    }
+}
+
+impl From<&std::fs::Metadata> for Stamp {
+    fn from(found: &std::fs::Metadata) -> Self {
+        Self {
+            device: found.dev(),
+            inode: found.ino(),
+            size: found.size(),
+            changed: (found.ctime(), found.ctime_nsec()),
+            modified: (found.mtime(), found.mtime_nsec()),
+        }
+    }
+}
+
+impl Seen {
+    /// The files that a shell is known to read, also those that are not there. `variable` gives the
+    /// value that a variable has when the shell starts.
+    pub(super) fn known(
+        shell: ShellType,
+        home: &Path,
+        variable: impl Fn(&str) -> Option<PathBuf>,
+    ) -> Self {
+        let mut files: Vec<PathBuf> = Vec::new();
+        let mut add = |directory: &Path, names: &[&str]| {
+            files.extend(names.iter().map(|name| directory.join(name)))
+        };
+        match shell {
+            ShellType::Zsh => {
+                let names = [".zshenv", ".zprofile", ".zshrc", ".zlogin"];
+                add(home, &names);
+                if let Some(directory) = variable("ZDOTDIR") {
+                    add(&directory, &names);
+                }
+                for directory in ["/etc", "/etc/zsh"] {
+                    add(Path::new(directory), &["zshenv", "zprofile", "zshrc", "zlogin"]);
+                }
+            }
+            _ => {
+                add(home, &[".bash_profile", ".bash_login", ".profile", ".bashrc"]);
+                add(Path::new("/etc"), &["profile", "bash.bashrc", "bashrc", "profile.d"]);
+                files.extend(variable("BASH_ENV"));
+                let more = std::fs::read_dir("/etc/profile.d").into_iter().flatten().flatten();
+                files.extend(more.map(|entry| entry.path()));
+            }
+        }
+        files.truncate(MOST_FILES);
+        Self(
+            files
+                .into_iter()
+                .filter(|file| file.to_str().is_some())
+                .map(|file| {
+                    let stamp = Stamp::of(&file);
+                    (file, stamp)
+                })
+                .collect(),
+        )
+    }
+
+    /// Adds the files that these read, as they are now.
+    pub(super) fn add_sourced(&mut self, home: &Path, variable: impl Fn(&str) -> Option<String>) {
+        let mut left: Vec<PathBuf> = self.0.keys().cloned().collect();
+        let mut looked: BTreeSet<PathBuf> = BTreeSet::new();
+        while let Some(file) = left.pop() {
+            if !looked.insert(file.clone()) {
+                continue;
+            }
+            for word in text_of(&file).iter().flat_map(|text| sourced(text)) {
+                let Some(name) = expand(&word, home, &variable) else { continue };
+                let found = home.join(name);
+                if self.0.len() < MOST_FILES && !self.0.contains_key(&found) {
+                    self.0.insert(found.clone(), Stamp::of(&found));
+                    left.push(found);
+                }
+            }
+        }
+    }
+
+    /// Adds others.
+    pub(super) fn add(&mut self, others: Self) {
+        for (file, stamp) in others.0 {
+            self.0.entry(file).or_insert(stamp);
+        }
+    }
+
+    /// Whether all of them are as they were.
+    pub(super) fn is_current(&self) -> bool {
+        self.0.iter().all(|(file, stamp)| Stamp::of(file) == *stamp)
+    }
+}
+
+fn text_of(file: &Path) -> Option<String> {
+    // To open a pipe would be to wait for its other end.
+    let file = std::fs::metadata(file)
+        .ok()
+        .filter(std::fs::Metadata::is_file)
+        .and_then(|_| std::fs::File::open(file).ok())?;
+    let mut bytes = Vec::new();
+    file.take(MOST_TEXT).read_to_end(&mut bytes).ok()?;
+    Some(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// The words behind `source` and `.`, with their quotes.
+fn sourced(text: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    for line in text.lines() {
+        let mut words =
+            line.split([' ', '\t', ';', '&', '|', '(', ')']).filter(|word| !word.is_empty());
+        while let Some(word) = words.next() {
+            if word.starts_with('#') {
+                break;
+            }
+            if matches!(word, "." | "\\." | "source" | "\\source") {
+                found.extend(words.next().map(str::to_owned));
+            }
+        }
+    }
+    found
+}
+
+/// What a word stands for, if that can be told.
+fn expand(word: &str, home: &Path, variable: &impl Fn(&str) -> Option<String>) -> Option<String> {
+    let mut rest = word.trim_matches(['"', '\'']);
+    let mut text = String::new();
+    if let Some(below) = rest.strip_prefix("~/") {
+        text = format!("{}/", home.to_str()?);
+        rest = below;
+    }
+    while let Some((before, after)) = rest.split_once('$') {
+        text.push_str(before);
+        let (name, behind) = match after.strip_prefix('{') {
+            Some(braced) => braced.split_once('}')?,
+            None => {
+                let end = after.find(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+                after.split_at(end.unwrap_or(after.len()))
+            }
+        };
+        text.push_str(&variable(name)?);
+        rest = behind;
+    }
+    text.push_str(rest);
+    let is_plain = !text.is_empty() && !text.contains(['*', '?', '`', '\0', '\\']);
+    is_plain.then_some(text)
+}
