@@ -90,14 +90,14 @@ mod tests {
 
     /// Prints a report like a shell.
     fn printed(body: &str) -> Vec<u8> {
-        let body = format!("{body}\nM end").replace('M', MARK);
+        let body = format!("{body}\n@ end").replace('@', MARK);
         format!("noise\n\n{MARK} report {}\n{body}\nmore noise", body.len()).into_bytes()
     }
 
     #[test]
     fn a_report_is_found_between_noise() {
-        let body = "M variable HOME\ndeclare -x HOME=\"/h\"\nM value HOME\n/h\n\
-                    M function f\nf () \n{ \n    :\n}\nM exported f\nM alias ll\nalias ll='ls'\nM umask \n0022";
+        let body = "@ variable HOME\ndeclare -x HOME=\"/h\"\n@ value HOME\n/h\n\
+                    @ function f\nf () \n{ \n    :\n}\n@ exported f\n@ alias ll\nalias ll='ls'\n@ umask \n0022";
         let report = read(&printed(body), MARK).unwrap();
         let home = &report.variables[&b"HOME"[..]];
         assert_eq!(home.declaration, b"declare -x HOME=\"/h\"");
@@ -110,7 +110,7 @@ mod tests {
 
     #[test]
     fn a_report_that_something_else_was_printed_into_is_none() {
-        let good = printed("M variable HOME\ndeclare -x HOME=\"/h\"");
+        let good = printed("@ variable HOME\ndeclare -x HOME=\"/h\"");
         assert!(read(&good, MARK).is_some());
         let middle = good.windows(8).position(|window| window == b"variable").unwrap();
         let mut disturbed = good.clone();
@@ -118,8 +118,8 @@ mod tests {
         assert_eq!(read(&disturbed, MARK), None);
         assert_eq!(read(&good[..good.len() - 20], MARK), None, "it was cut off");
         assert_eq!(read(&good, "0123456789abcdee"), None, "it has another mark");
-        assert_eq!(read(&printed("M variable PATH\nx"), MARK), None, "it knows no home");
-        assert_eq!(read(&printed("M variable HOME\nx\nM nonsense y\nz"), MARK), None);
+        assert_eq!(read(&printed("@ variable PATH\nx"), MARK), None, "it knows no home");
+        assert_eq!(read(&printed("@ variable HOME\nx\n@ nonsense y\nz"), MARK), None);
     }
 
     proptest! {

@@ -179,3 +179,48 @@ fn expand(word: &str, home: &Path, variable: &impl Fn(&str) -> Option<String>) -
     let is_plain = !text.is_empty() && !text.contains(['*', '?', '`', '\0', '\\']);
     is_plain.then_some(text)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn files_that_are_sourced_are_found() {
+        let text = "  . \"$HOME/.cargo/env\"\n# . no\n[ -s \"$NVM_DIR/nvm.sh\" ] && \\. \"$NVM_DIR/nvm.sh\"  # it\n\
+                    source ~/.aliases; . ${UNKNOWN}/x\nif true; then . plain.sh; fi\n. \"$(command)\"\necho a . b";
+        let variable = |name: &str| match name {
+            "HOME" => Some("/home/me".to_owned()),
+            "NVM_DIR" => Some("/opt/nvm".to_owned()),
+            _ => None,
+        };
+        let home = Path::new("/home/me");
+        let words = sourced(text);
+        let found: Vec<_> = words.iter().filter_map(|word| expand(word, home, &variable)).collect();
+        let expected =
+            ["/home/me/.cargo/env", "/opt/nvm/nvm.sh", "/home/me/.aliases", "plain.sh", "b"];
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn a_ring_of_files_is_walked_once() {
+        let home = tempfile::tempdir().unwrap();
+        std::fs::write(home.path().join(".bash_profile"), ". ~/a\n").unwrap();
+        std::fs::write(home.path().join("a"), ". ~/b\n").unwrap();
+        std::fs::write(home.path().join("b"), ". ~/a; . ~/missing\n").unwrap();
+        let mut seen = Seen::known(ShellType::Bash, home.path(), |_| None);
+        seen.add_sourced(home.path(), |_| None);
+        assert!(seen.is_current());
+        std::fs::write(home.path().join("missing"), "").unwrap();
+        assert!(!seen.is_current(), "what was not there is there now");
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_searched(text in "([ .;&|$~/{}\"'a-z\n]|source|\\PC){0,200}") {
+            for word in sourced(&text) {
+                let _ = expand(&word, Path::new("/home/me"), &|_| Some("v".to_owned()));
+            }
+        }
+    }
+}

@@ -58,6 +58,8 @@ impl Sitter<'_> {
         };
         let script = script.replace("@MARK@", &mark);
         let mut env = self.services.environment.clone();
+        // Where somebody was when they started us is nothing to the shell's files.
+        env.retain(|name, _| !super::PASSING.iter().any(|passing| name == passing));
         let login = self.hear(&["-lc"], &script, env.clone(), &mark).await?;
         // Whatever this one says, a shell is without any start-up file.
         env.remove(OsStr::new(own_file));
