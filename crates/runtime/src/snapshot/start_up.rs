@@ -60,7 +60,7 @@ impl Seen {
     ) -> Self {
         let mut files: Vec<PathBuf> = Vec::new();
         let mut add = |directory: &Path, names: &[&str]| {
-            files.extend(names.iter().map(|name| directory.join(name)))
+            files.extend(names.iter().map(|name| directory.join(name)));
         };
         match shell {
             ShellType::Zsh => {
