@@ -16,7 +16,7 @@ fn worlds() -> impl Iterator<Item = (World, &'static str, std::path::PathBuf)> {
     SHELLS.into_iter().filter_map(|(shell, file)| {
         let world = World::new();
         let is_confined = world.sandgate(&["sandbox", "--", "true"]).code == Some(0);
-        let is_there = world.run(&["--shell", shell, "--no-login", "true"]).code == Some(0);
+        let is_there = world.run(&["--shell", shell, "--no-login", "--", "true"]).code == Some(0);
         if !is_confined || !is_there {
             println!("SKIPPED: there is no {shell} or no sandbox here");
             return None;
@@ -31,7 +31,7 @@ fn worlds() -> impl Iterator<Item = (World, &'static str, std::path::PathBuf)> {
 fn the_second_run_reads_no_start_up_file() {
     for (world, shell, file) in worlds() {
         fs::write(file, "export WHEN=$(date +%s%N)\n").unwrap();
-        let said = || world.run(&["--shell", shell, "echo $WHEN"]);
+        let said = || world.run(&["--shell", shell, "--", "echo $WHEN"]);
         let (first, second) = (said(), said());
         assert!(first.stdout().len() > 15, "{first:?}");
         assert_eq!(first.stdout(), second.stdout(), "{shell}");
@@ -46,7 +46,7 @@ fn it_can_be_turned_off() {
         fs::write(file, "export WHEN=$(date +%s%N)\n").unwrap();
         let said = || {
             let off = "features.shell_snapshot=false";
-            world.run(&["-c", off, "--shell", shell, "echo $WHEN"]).stdout().to_owned()
+            world.run(&["-c", off, "--shell", shell, "--", "echo $WHEN"]).stdout().to_owned()
         };
         assert_ne!(said(), said(), "{shell}");
         assert!(!world.path(".cache/sandgate/snapshots").exists());
@@ -70,7 +70,7 @@ fn a_slow_start_up_file_is_told_of() {
         .unwrap();
         for _ in 0..2 {
             let limit = "timeouts.shell_snapshot_ms=700";
-            let outcome = world.run(&["-c", limit, "--shell", shell, "echo $LOGIN"]);
+            let outcome = world.run(&["-c", limit, "--shell", shell, "--", "echo $LOGIN"]);
             assert_eq!(outcome.stdout(), "yes\n", "{shell} {outcome:?}");
             let expected =
                 "each command waits for a login shell: its start-up files took more than 700 ms";
