@@ -314,7 +314,8 @@ async fn aliases_are_expanded_where_a_login_shell_would() {
 }
 
 /// spec SNAP.7: A snapshot is taken again when a start-up file, or a file that one is seen to source, is
-/// changed, made or removed, and when the environment or its policy is another.
+/// changed, made or removed, and when a variable that
+/// one asks for or the environment policy is another.
 #[tokio::test]
 async fn what_changes_is_seen() {
     for mut person in persons() {
@@ -333,12 +334,20 @@ async fn what_changes_is_seen() {
         assert_eq!(person.taken(), 4, "{}", person.shell);
         assert!(program.run("echo $TOOLS.$MORE").await.contains(".3\n"));
         assert_eq!(person.taken(), 4, "{}", person.shell);
-        person.more.push(("EDITOR", "vi"));
+        person.more.push(("RUN_ID", "7"));
         person.program().await.run("true").await;
-        assert_eq!(person.taken(), 5, "another environment");
+        assert_eq!(person.taken(), 4, "nobody asks for that one");
+        person.more.push(("TOOLS_DIR", "/opt"));
+        fs::write(person.home.path().join(early), "export MORE=3 WHERE=${TOOLS_DIR-none}\n")
+            .unwrap();
+        assert_eq!(person.program().await.run("echo $WHERE").await, "/opt\n[0]");
+        assert_eq!(person.taken(), 5, "another file");
+        person.more.pop();
+        assert_eq!(person.program().await.run("echo $WHERE").await, "none\n[0]");
+        assert_eq!(person.taken(), 6, "another value of what it asks for");
         person.environment.exclude.push("MORE".to_owned());
         assert_eq!(person.program().await.run("echo ${MORE-none}").await, "none\n[0]");
-        assert_eq!(person.taken(), 6, "another policy");
+        assert_eq!(person.taken(), 7, "another policy");
     }
 }
 

@@ -90,8 +90,8 @@ impl LoginCommand<'_> {
             .map_err(|error| NotTaken::Failed(format!("it cannot be kept: {error}")))?;
         services.runtime.sandbox.protect(place.all().to_owned());
         let kept = match place.load(&key) {
-            Some(kept) => kept,
-            None => {
+            Some(kept) if kept.about.seen.fits(&services.environment) => kept,
+            _ => {
                 let kept = self.take(options, &home, services, key, &place).await?;
                 place.sweep();
                 kept
@@ -152,11 +152,8 @@ fn key(shell: &Shell, services: &Services) -> String {
     add(shell.shell_path().as_os_str().as_bytes());
     add(format!("{:?}", Stamp::of(shell.shell_path())).as_bytes());
     add(format!("{:?}", services.config.environment).as_bytes());
-    for (name, value) in &services.environment {
-        if !PASSING.iter().any(|passing| name == passing) {
-            add(name.as_bytes());
-            add(value.as_bytes());
-        }
+    for name in ["HOME", "PATH", "BASH_ENV", "ZDOTDIR"] {
+        add(services.environment.get(OsStr::new(name)).map_or(b"", |value| value.as_bytes()));
     }
     kept::hex(&digest.finalize()[..16])
 }

@@ -2,25 +2,38 @@
 //!
 //! Known are the files that the shells' manuals name, those of `/etc/profile.d`, and the files that these read
 //! with `source` or `.` as far as their names can be told from the text: words with `~`, `$HOME` and
-//! other variables in them, not the outcome of commands. What a start-up file finds out in another way
-//! is not seen; a snapshot is therefore used for a day at most.
+//! other variables in them, not the outcome of commands. Of the environment, the variables count that these
+//! files ask for with `$`. What a start-up file finds out in another way is not seen; a snapshot is
+//! therefore used for a day at most.
 
+use super::PASSING;
+use super::kept::hex;
 use sandgate_process::ShellType;
 use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::{OsStr, OsString};
 use std::io::Read as _;
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 /// How many files are looked at.
 const MOST_FILES: usize = 256;
 
+/// How many variables are.
+const MOST_VARIABLES: usize = 4096;
+
 /// How much of a file is searched for others.
 const MOST_TEXT: u64 = 256 << 10;
 
 /// Files, and what they were when somebody looked.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Seen(BTreeMap<PathBuf, Option<Stamp>>);
+pub(super) struct Seen {
+    files: BTreeMap<PathBuf, Option<Stamp>>,
+    /// The variables that they ask for, each with a digest of the value that it had; none if there was none.
+    variables: BTreeMap<String, Option<String>>,
+}
 
 /// What a file is known by. Any change gives it another `ctime`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -82,31 +95,36 @@ impl Seen {
             }
         }
         files.truncate(MOST_FILES);
-        Self(
-            files
-                .into_iter()
-                .filter(|file| file.to_str().is_some())
-                .map(|file| {
-                    let stamp = Stamp::of(&file);
-                    (file, stamp)
-                })
-                .collect(),
-        )
+        files.retain(|file| file.to_str().is_some());
+        let stamped = files.into_iter().map(|file| (file.clone(), Stamp::of(&file)));
+        Self { files: stamped.collect(), variables: BTreeMap::new() }
     }
 
-    /// Adds the files that these read, as they are now.
-    pub(super) fn add_sourced(&mut self, home: &Path, variable: impl Fn(&str) -> Option<String>) {
-        let mut left: Vec<PathBuf> = self.0.keys().cloned().collect();
+    /// Adds the files that these read, as they are now, and the variables of `env` that all of them ask for.
+    /// `variable` gives the value that a variable has in the end.
+    pub(super) fn add_sourced(
+        &mut self,
+        home: &Path,
+        env: &BTreeMap<OsString, OsString>,
+        variable: impl Fn(&str) -> Option<String>,
+    ) {
+        let mut left: Vec<PathBuf> = self.files.keys().cloned().collect();
         let mut looked: BTreeSet<PathBuf> = BTreeSet::new();
         while let Some(file) = left.pop() {
             if !looked.insert(file.clone()) {
                 continue;
             }
-            for word in text_of(&file).iter().flat_map(|text| sourced(text)) {
+            let Some(text) = text_of(&file) else { continue };
+            for name in asked_for(&text) {
+                if self.variables.len() < MOST_VARIABLES {
+                    self.variables.insert(name.to_owned(), digest_of(name, env));
+                }
+            }
+            for word in sourced(&text) {
                 let Some(name) = expand(&word, home, &variable) else { continue };
                 let found = home.join(name);
-                if self.0.len() < MOST_FILES && !self.0.contains_key(&found) {
-                    self.0.insert(found.clone(), Stamp::of(&found));
+                if self.files.len() < MOST_FILES && !self.files.contains_key(&found) {
+                    self.files.insert(found.clone(), Stamp::of(&found));
                     left.push(found);
                 }
             }
@@ -115,14 +133,19 @@ impl Seen {
 
     /// Adds others.
     pub(super) fn add(&mut self, others: Self) {
-        for (file, stamp) in others.0 {
-            self.0.entry(file).or_insert(stamp);
+        for (file, stamp) in others.files {
+            self.files.entry(file).or_insert(stamp);
         }
+    }
+
+    /// Whether the variables that they ask for are as they were.
+    pub(super) fn fits(&self, env: &BTreeMap<OsString, OsString>) -> bool {
+        self.variables.iter().all(|(name, digest)| digest_of(name, env) == *digest)
     }
 
     /// Whether all of them are as they were.
     pub(super) fn is_current(&self) -> bool {
-        self.0.iter().all(|(file, stamp)| Stamp::of(file) == *stamp)
+        self.files.iter().all(|(file, stamp)| Stamp::of(file) == *stamp)
     }
 }
 
@@ -135,6 +158,22 @@ fn text_of(file: &Path) -> Option<String> {
     let mut bytes = Vec::new();
     file.take(MOST_TEXT).read_to_end(&mut bytes).ok()?;
     Some(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// The names of variables that a text asks for with `$`.
+fn asked_for(text: &str) -> impl Iterator<Item = &str> {
+    let names = text.split('$').skip(1).map(|behind| {
+        let behind = behind.strip_prefix('{').unwrap_or(behind);
+        let end = behind.find(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+        &behind[..end.unwrap_or(behind.len())]
+    });
+    names.filter(|name| !name.is_empty() && name.len() <= 64 && !PASSING.contains(name))
+}
+
+/// What a value is known by, without being it.
+fn digest_of(name: &str, env: &BTreeMap<OsString, OsString>) -> Option<String> {
+    let value = env.get(OsStr::new(name))?;
+    Some(hex(&Sha256::digest(value.as_bytes())[..8]))
 }
 
 /// The words behind `source` and `.`, with their quotes.
@@ -203,13 +242,29 @@ mod tests {
     }
 
     #[test]
+    fn variables_count_that_are_asked_for() {
+        let home = tempfile::tempdir().unwrap();
+        let text = "export EDITOR=${EDITOR:-vi} B=\"$B:x\"; [ -n \"$PWD\" ]\n";
+        std::fs::write(home.path().join(".bash_profile"), text).unwrap();
+        let env = |pairs: &[(&str, &str)]| -> BTreeMap<OsString, OsString> {
+            pairs.iter().map(|(name, value)| (name.into(), value.into())).collect()
+        };
+        let mut seen = Seen::known(ShellType::Bash, home.path(), |_| None);
+        seen.add_sourced(home.path(), &env(&[("B", "1"), ("PWD", "/a")]), |_| None);
+        assert!(seen.fits(&env(&[("B", "1"), ("PWD", "/b"), ("RUN_ID", "7")])));
+        assert!(!seen.fits(&env(&[("B", "2")])));
+        assert!(!seen.fits(&env(&[("B", "1"), ("EDITOR", "emacs")])));
+        assert!(!serde_json::to_string(&seen).unwrap().contains("emacs"));
+    }
+
+    #[test]
     fn a_ring_of_files_is_walked_once() {
         let home = tempfile::tempdir().unwrap();
         std::fs::write(home.path().join(".bash_profile"), ". ~/a\n").unwrap();
         std::fs::write(home.path().join("a"), ". ~/b\n").unwrap();
         std::fs::write(home.path().join("b"), ". ~/a; . ~/missing\n").unwrap();
         let mut seen = Seen::known(ShellType::Bash, home.path(), |_| None);
-        seen.add_sourced(home.path(), |_| None);
+        seen.add_sourced(home.path(), &BTreeMap::new(), |_| None);
         assert!(seen.is_current());
         std::fs::write(home.path().join("missing"), "").unwrap();
         assert!(!seen.is_current(), "what was not there is there now");
@@ -218,6 +273,7 @@ mod tests {
     proptest! {
         #[test]
         fn any_text_is_searched(text in "([ .;&|$~/{}\"'a-z\n]|source|\\PC){0,200}") {
+            prop_assert!(asked_for(&text).all(|name| text.contains(name)));
             for word in sourced(&text) {
                 let _ = expand(&word, Path::new("/home/me"), &|_| Some("v".to_owned()));
             }

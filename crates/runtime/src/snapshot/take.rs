@@ -73,15 +73,15 @@ impl Sitter<'_> {
             own_env: &config.own_env,
         };
         let script = findings.prelude();
-        seen.add_sourced(self.home, |name| {
-            let value = &login.variables.get(name.as_bytes())?.value;
-            String::from_utf8(value.clone()).ok()
-        });
         if let Some(directory) = login.variables.get(&b"ZDOTDIR"[..]) {
             let directory = PathBuf::from(OsStr::from_bytes(&directory.value));
             let more = Seen::known(self.shell.shell_type(), self.home, |_| Some(directory.clone()));
             seen.add(more);
         }
+        seen.add_sourced(self.home, &self.services.environment, |name| {
+            let value = &login.variables.get(name.as_bytes())?.value;
+            String::from_utf8(value.clone()).ok()
+        });
         Ok(Taken { script, seen })
     }
 
