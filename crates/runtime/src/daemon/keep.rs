@@ -172,6 +172,7 @@ pub(super) async fn keep(
         manner: &manner,
         kept: Kept::Yes,
         writes: Writes::Maybe,
+        login_shell: None,
         cancel,
     };
     let workspace = services.config.workspace.clone();

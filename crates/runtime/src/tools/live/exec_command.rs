@@ -251,6 +251,8 @@ impl ToolRuntime<LiveRequest> for LiveTool<'_> {
             manner: &request.manner,
             kept: request.kept,
             writes,
+            #[cfg(unix)]
+            login_shell: request.command.login_shell(),
             cancel: ctx.turn.cancellation(),
         };
         let launched = launch.start(ctx.services, params, |params| attempt.grant(params)).await?;
