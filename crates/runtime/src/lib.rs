@@ -47,6 +47,7 @@ pub use outcome::CommandOutcome;
 pub use request::{CommandInput, CommandLine, KeepOutput, new_call_id};
 pub use runtime::Runtime;
 pub use session::{BrokenPatches, Keeping, Requester, Session, SessionConfig, Turn};
+pub use session::{ChildTerms, ChildTools, SubAgentLimits};
 pub use telemetry::{
     TELEMETRY_PREVIEW_MAX_BYTES, TELEMETRY_PREVIEW_MAX_LINES, TELEMETRY_PREVIEW_TRUNCATION_NOTICE,
     telemetry_preview,

@@ -254,7 +254,8 @@ mod tests {
                 let looser = looser_case(&child, parent);
                 assert_eq!(looser, None, "{parent:?} {wanted:?} {child:?}");
                 for reach in [PatchReach::Inside, PatchReach::Outside] {
-                    let (below, above) = (patch_freedom(&child, reach), patch_freedom(parent, reach));
+                    let (below, above) =
+                        (patch_freedom(&child, reach), patch_freedom(parent, reach));
                     assert!(below <= above, "{parent:?} {wanted:?} {child:?} {reach:?}");
                 }
             }
