@@ -8,10 +8,15 @@
 #![forbid(unsafe_code)]
 
 mod conversation;
+mod instructions;
 mod provider;
+pub mod rollout;
 
-pub use conversation::{Conversation, ConversationOptions, TurnEnd, UserInput};
+pub use conversation::{Conversation, ConversationOptions, Limits, TurnEnd, UserInput};
+pub use instructions::{
+    DEFAULT_PROJECT_DOC_BYTES, InstructionSources, Instructions, instructions, surroundings,
+};
 pub use provider::{
-    ModelError, ModelEvent, ModelRequest, ModelStream, OfflineProvider, Provider, ReasoningEffort,
-    ScriptProvider, StopReason,
+    ModelError, ModelEvent, ModelRequest, ModelStream, OfflineProvider, Provider, ScriptProvider,
+    StopReason,
 };

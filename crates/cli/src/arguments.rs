@@ -5,6 +5,7 @@ use crate::call::{self, CallArguments, CliCall};
 use crate::config::CliConfig;
 #[cfg(unix)]
 use crate::daemon::DaemonArguments;
+use crate::exec::{self, CliExec, ExecArguments};
 #[cfg(unix)]
 use crate::live::{self, AttachArguments, CliSessions, SessionArguments};
 use crate::patch::{self, CliPatch, PatchArguments};
@@ -21,6 +22,8 @@ use std::ffi::OsString;
 pub(crate) enum Verb {
     /// `sandgate run`.
     Run(RunArguments),
+    /// `sandgate exec`.
+    Exec(ExecArguments),
     /// `sandgate call`.
     Call(CallArguments),
     /// `sandgate patch`.
@@ -66,6 +69,8 @@ struct Cli {
 enum CliVerb {
     /// Run one command through the gate and end with its exit code
     Run(CliRun),
+    /// Have a model do something, through the gate
+    Exec(CliExec),
     /// Make the tool calls of a model, as JSON lines
     Call(CliCall),
     /// Apply a patch, or say what it would change
@@ -96,6 +101,7 @@ enum CliVerb {
 fn understand(cli: Cli) -> Result<Verb, clap::Error> {
     match cli.verb {
         CliVerb::Run(run) => run::understand(run).map(Verb::Run),
+        CliVerb::Exec(exec) => exec::understand(exec).map(Verb::Exec),
         CliVerb::Call(call) => call::understand(call).map(Verb::Call),
         CliVerb::Patch(patch) => patch::understand(patch).map(Verb::Patch),
         CliVerb::Sandbox(sandbox) => sandbox::understand(sandbox).map(Verb::Sandbox),

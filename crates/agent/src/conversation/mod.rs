@@ -1,20 +1,28 @@
 //! A conversation: its history, and the loop that makes a model's calls until it has no more.
 
 mod ask;
+mod compact;
 mod history;
 mod input;
+mod spent;
 
 pub use input::UserInput;
 
-use crate::provider::{ModelError, Provider, ReasoningEffort};
+use crate::instructions::surroundings;
+use crate::provider::{ModelError, Provider};
+use crate::rollout::{Recorded, Rollout, RolloutError, SessionMeta};
 use ask::{Asked, Response};
 use history::History;
+use sandgate_config::ReasoningEffort;
 use sandgate_protocol::{
-    AgentEvent, CallInput, ResponseItem, SessionSource, TokenUsage, ToolCall, ToolOutput,
+    AgentEvent, CallInput, ResponseItem, Role, SessionSource, TokenUsage, ToolCall, ToolOutput,
     ToolPayload,
 };
 use sandgate_runtime::{Requester, Stop, ToolResult, Turn};
+use spent::Spent;
+use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// A conversation with a model.
 pub struct Conversation {
@@ -24,6 +32,8 @@ pub struct Conversation {
     options: ConversationOptions,
     history: History,
     used: TokenUsage,
+    /// How many tokens the history has, as the model counts them.
+    tokens: u64,
 }
 
 /// What a conversation is begun with.
@@ -43,8 +53,28 @@ pub struct ConversationOptions {
     pub context_window: Option<u64>,
     /// The JSON schema that its last answer is to have.
     pub output_schema: Option<serde_json::Value>,
-    /// How often the model is asked in one turn before that is ended.
-    pub max_requests: u32,
+    /// How many tokens the history may have before it is made shorter; without it nine tenths of the
+    /// context window.
+    pub compact_at: Option<u64>,
+    /// How much one turn may take.
+    pub limits: Limits,
+}
+
+/// How much one turn may take before it is ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// How often the model is asked.
+    pub requests: u32,
+    /// How many tokens are read and written.
+    pub tokens: Option<u64>,
+    /// How long it takes.
+    pub time: Option<Duration>,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { requests: 200, tokens: None, time: None }
+    }
 }
 
 impl ConversationOptions {
@@ -58,7 +88,8 @@ impl ConversationOptions {
             max_output_tokens: None,
             context_window: None,
             output_schema: None,
-            max_requests: 500,
+            compact_at: None,
+            limits: Limits::default(),
         }
     }
 }
@@ -87,13 +118,64 @@ impl Conversation {
         options: ConversationOptions,
     ) -> Self {
         let id = uuid::Uuid::now_v7().to_string();
-        let (history, used) = (History::default(), TokenUsage::default());
-        Self { id, requester, provider, options, history, used }
+        let (history, used, tokens) = (History::default(), TokenUsage::default(), 0);
+        Self { id, requester, provider, options, history, used, tokens }
+    }
+
+    /// Has everything that is said and done written down.
+    ///
+    /// # Errors
+    /// When that cannot be begun.
+    pub fn recorded(
+        mut self,
+        config_home: &Path,
+        parent: Option<String>,
+    ) -> Result<Self, RolloutError> {
+        let meta = SessionMeta {
+            id: self.id.clone(),
+            started: jiff::Timestamp::now(),
+            cwd: self.requester.workspace().to_owned(),
+            source: self.options.source.clone(),
+            parent,
+            model: self.options.model.clone(),
+            provider: self.provider.name().to_owned(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            instructions: self.options.instructions.clone(),
+        };
+        self.history.record_in(Rollout::create(config_home, &meta)?);
+        Ok(self)
+    }
+
+    /// Goes on with a conversation that was written down, and writes down what follows. Calls that had no
+    /// result when its program ended are answered with that.
+    ///
+    /// # Errors
+    /// When another program goes on with it.
+    pub fn resume(
+        requester: Requester,
+        provider: Arc<dyn Provider>,
+        mut options: ConversationOptions,
+        recorded: Recorded,
+    ) -> Result<Self, RolloutError> {
+        let rollout = recorded.go_on()?;
+        // What the model was told stays what it was told.
+        options.instructions = recorded.meta.instructions;
+        let tokens = history::estimate(&recorded.items);
+        let mut history = History::of(recorded.items);
+        history.record_in(rollout);
+        history.answer_open_calls();
+        let (id, used) = (recorded.meta.id, recorded.used);
+        Ok(Self { id, requester, provider, options, history, used, tokens })
     }
 
     /// What it is known by.
     pub fn id(&self) -> &str {
         &self.id
+    }
+
+    /// Whether it is written down.
+    pub fn is_recorded(&self) -> bool {
+        self.history.is_recorded()
     }
 
     /// What was said and done in it.
@@ -103,6 +185,7 @@ impl Conversation {
 
     /// Takes one turn: what a person says, and all that the model does about it.
     pub async fn turn(&mut self, input: UserInput, stop: &Stop) -> TurnEnd {
+        self.tell_surroundings();
         self.history.keep(input.into_item());
         let turn = self.requester.begin_turn().stopped_by(stop);
         let (model, provider) = (self.options.model.clone(), self.provider.name().to_owned());
@@ -114,20 +197,47 @@ impl Conversation {
         end
     }
 
+    /// Tells the model where it works, unless it knows.
+    fn tell_surroundings(&mut self) {
+        let (sandbox, asking) = (self.requester.sandbox_policy(), self.requester.approval_policy());
+        let now = surroundings(self.requester.workspace(), sandbox, asking);
+        let by_us = |item: &&ResponseItem| {
+            matches!(item, ResponseItem::Message { role: Role::Developer, .. })
+        };
+        if self.history.items().iter().rev().find(by_us) != Some(&now) {
+            self.history.keep(now);
+        }
+    }
+
     /// Asks the model and makes its calls, until it has none.
     async fn work(&mut self, turn: &Turn) -> TurnEnd {
-        for _ in 0..self.options.max_requests {
+        let mut spent = Spent::new(self.options.limits);
+        loop {
+            if let Some(limit) = spent.exceeded() {
+                return TurnEnd::Limit(limit);
+            }
+            if self.is_long() && !self.compact(turn).await {
+                return TurnEnd::Aborted;
+            }
             let response = match self.ask(turn).await {
                 Asked::Answered(response) => response,
                 Asked::Interrupted(said) => {
                     said.into_iter().for_each(|item| self.history.keep(item));
                     return TurnEnd::Aborted;
                 }
+                Asked::Failed(ModelError::ContextOverflow { .. }) if spent.may_shorten() => {
+                    if !self.compact(turn).await {
+                        return TurnEnd::Aborted;
+                    }
+                    continue;
+                }
                 Asked::Failed(error) => return TurnEnd::Failed(error),
             };
+            spent.count(&response.usage);
             self.count(response.usage).await;
             let last_message = response.last_message();
             let calls = self.take(response);
+            self.tell_unrecorded().await;
             if calls.is_empty() {
                 return TurnEnd::Complete { last_message };
             }
@@ -135,10 +245,14 @@ impl Conversation {
                 return TurnEnd::Aborted;
             }
         }
-        TurnEnd::Limit(format!(
-            "the model was asked {} times in one turn, which is the most that is allowed",
-            self.options.max_requests
-        ))
+    }
+
+    /// Tells the person if the conversation can no longer be written down.
+    async fn tell_unrecorded(&mut self) {
+        if let Some(error) = self.history.take_failure() {
+            let message = format!("this conversation is no longer written down: {error}");
+            self.requester.warn(message).await;
+        }
     }
 
     /// Keeps what the model answered, and gives back what it calls.
@@ -201,6 +315,11 @@ impl Conversation {
 
     async fn count(&mut self, last: TokenUsage) {
         self.used.add(&last);
+        self.history.used(last);
+        self.tokens = match last.total() {
+            0 => history::estimate(self.history.items()),
+            counted => counted,
+        };
         let (total, context_window) = (self.used, self.options.context_window);
         self.requester.tell(AgentEvent::TokenCount { last, total, context_window }).await;
     }

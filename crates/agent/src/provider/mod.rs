@@ -9,6 +9,7 @@ pub use offline::OfflineProvider;
 pub use script::ScriptProvider;
 
 use futures_util::stream::BoxStream;
+use sandgate_config::ReasoningEffort;
 use sandgate_protocol::{ResponseItem, SessionSource, TokenUsage};
 use sandgate_runtime::ToolSpec;
 use serde_json::Value;
@@ -55,19 +56,6 @@ pub struct ModelRequest<'a> {
     pub conversation_id: &'a str,
     /// Who it works for.
     pub source: &'a SessionSource,
-}
-
-/// How much a model is to think.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ReasoningEffort {
-    /// As little as it can.
-    Minimal,
-    /// Little.
-    Low,
-    /// Neither little nor much.
-    Medium,
-    /// Much.
-    High,
 }
 
 /// What comes from a model.

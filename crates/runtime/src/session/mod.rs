@@ -112,6 +112,11 @@ impl Requester {
         self.services.events.tell(&Event::Agent(event)).await;
     }
 
+    /// Tells everybody who listens of something that a person should know, and that stops nothing.
+    pub async fn warn(&self, message: String) {
+        self.services.warn(None, message).await;
+    }
+
     /// Where the session works.
     pub fn workspace(&self) -> &Path {
         &self.services.config.workspace
