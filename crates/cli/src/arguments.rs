@@ -10,6 +10,7 @@ use crate::exec::{self, CliExec, ExecArguments};
 use crate::live::{self, AttachArguments, CliSessions, SessionArguments};
 use crate::patch::{self, CliPatch, PatchArguments};
 use crate::policy::{self, CliPolicy, PolicyArguments};
+use crate::review::{self, CliReview, ReviewArguments};
 use crate::run::{self, CliRun, RunArguments};
 use crate::sandbox::{self, CliSandbox, SandboxArguments};
 use crate::trust::CliTrust;
@@ -24,6 +25,8 @@ pub(crate) enum Verb {
     Run(RunArguments),
     /// `sandgate exec`.
     Exec(ExecArguments),
+    /// `sandgate review`.
+    Review(ReviewArguments),
     /// `sandgate call`.
     Call(CallArguments),
     /// `sandgate patch`.
@@ -71,6 +74,8 @@ enum CliVerb {
     Run(CliRun),
     /// Have a model do something, through the gate
     Exec(CliExec),
+    /// Have a model look at a change, and change nothing
+    Review(CliReview),
     /// Make the tool calls of a model, as JSON lines
     Call(CliCall),
     /// Apply a patch, or say what it would change
@@ -102,6 +107,7 @@ fn understand(cli: Cli) -> Result<Verb, clap::Error> {
     match cli.verb {
         CliVerb::Run(run) => run::understand(run).map(Verb::Run),
         CliVerb::Exec(exec) => exec::understand(exec).map(Verb::Exec),
+        CliVerb::Review(review) => review::understand(review).map(Verb::Review),
         CliVerb::Call(call) => call::understand(call).map(Verb::Call),
         CliVerb::Patch(patch) => patch::understand(patch).map(Verb::Patch),
         CliVerb::Sandbox(sandbox) => sandbox::understand(sandbox).map(Verb::Sandbox),

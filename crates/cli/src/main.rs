@@ -21,6 +21,7 @@ mod live;
 mod notes;
 mod patch;
 mod policy;
+mod review;
 mod run;
 mod sandbox;
 mod session;
@@ -41,6 +42,7 @@ fn main() -> ExitCode {
     match asked {
         Ok(Verb::Run(arguments)) => run::run(arguments),
         Ok(Verb::Exec(arguments)) => exec::exec(arguments),
+        Ok(Verb::Review(arguments)) => review::review(arguments),
         Ok(Verb::Call(arguments)) => call::call(&arguments),
         Ok(Verb::Patch(arguments)) => patch::patch(&arguments),
         Ok(Verb::Sandbox(arguments)) => sandbox::sandbox(arguments),

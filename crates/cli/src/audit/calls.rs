@@ -63,6 +63,9 @@ pub(super) struct Call {
 #[derive(Debug, Serialize)]
 pub(super) struct Asked {
     pub(super) front_end: String,
+    /// The subagent that asked, if one did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) agent: Option<String>,
     pub(super) tool: String,
     pub(super) argv: Vec<String>,
     pub(super) cwd: String,
@@ -182,6 +185,7 @@ impl Call {
             Record::CallAsked(asked) => {
                 self.asked = Some(Asked {
                     front_end: asked.front_end,
+                    agent: asked.agent,
                     tool: asked.tool,
                     argv: asked.argv,
                     cwd: asked.cwd,

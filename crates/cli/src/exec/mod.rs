@@ -3,14 +3,13 @@
 mod arguments;
 mod show;
 
-pub(crate) use arguments::{CliExec, ExecArguments, understand};
-
-use crate::agent::PreparedAgent;
+pub(crate) use crate::agent::PreparedAgent;
 use crate::decide::{Decider, Feedback};
 use crate::session::PreparedSession;
 use crate::settings::config_home;
 use crate::signals::Signals;
 use crate::{exit, notes, telemetry};
+pub(crate) use arguments::{CliExec, ExecArguments, understand};
 use sandgate_agent::{Conversation, TurnEnd};
 use sandgate_protocol::{AnsweredBy, Event, SIGNAL_INTERRUPT, SessionSource, visible_line};
 use sandgate_runtime::{Approver, Delivery, Runtime, Session, Stop};
@@ -63,6 +62,9 @@ async fn work(
     let signals = Signals::listen(&stop)?;
     let mut config = prepared.config;
     config.front_end = "exec".to_owned();
+    config.source = Some(SessionSource::Exec);
+    let recorded_in = config_home().filter(|_| !arguments.ephemeral);
+    let subagents = agent.equip(&mut config, prepared.settings.settings(), recorded_in.as_deref());
     let session = Session::start(runtime, config).map_err(io::Error::other)?;
     let PreparedAgent { provider, mut options, notes } = agent;
     options.output_schema = arguments.output_schema;
@@ -70,16 +72,22 @@ async fn work(
         let _ = io::stderr().write_all(&notes::warning(&visible_line(&note)));
     }
     let mut conversation = Conversation::start(session.requester(), provider, options);
-    if let Some(home) = config_home().filter(|_| !arguments.ephemeral) {
-        conversation = conversation.recorded(&home, None).map_err(io::Error::other)?;
+    if let Some(home) = &recorded_in {
+        conversation = conversation.recorded(home, None).map_err(io::Error::other)?;
+    }
+    if let Some(subagents) = subagents {
+        subagents.works_for(&conversation);
     }
     let decide = arguments.session.decide();
     let decider = Decider::new(&decide, Feedback::ToModel)?;
     let approver = decider.can_answer().then(|| session.approver(decide.answering()));
     let show = Show::new(arguments.json);
-    let mut watch = Watch { show, decider, approver, stop, nobody: false };
-    let (conversation, end) = watch.turn(&session, conversation, arguments.input).await?;
-    watch.show.end();
+    let (mut watch, input) = (Watch::new(show, decider, approver, stop.clone()), arguments.input);
+    let turn = async move {
+        let end = conversation.turn(input, &stop).await;
+        (conversation, end)
+    };
+    let (conversation, end) = watch.until(&session, turn).await?;
     let code = watch.conclude(&conversation, &end, signals.received())?;
     if let (Some(file), TurnEnd::Complete { last_message }) = (&arguments.output_last_message, &end)
     {
@@ -94,8 +102,8 @@ fn write_file(file: &Path, text: &str) -> io::Result<()> {
     })
 }
 
-/// Watches a turn, and has its questions answered.
-struct Watch {
+/// Watches work, and has its questions answered.
+pub(crate) struct Watch {
     show: Show,
     decider: Decider,
     approver: Option<Approver>,
@@ -105,19 +113,28 @@ struct Watch {
 }
 
 impl Watch {
-    /// Takes the turn. It goes on while a question is open: a subagent may have no part in that.
-    async fn turn(
+    pub(crate) fn new(
+        show: Show,
+        decider: Decider,
+        approver: Option<Approver>,
+        stop: Stop,
+    ) -> Self {
+        Self { show, decider, approver, stop, nobody: false }
+    }
+
+    /// Whether a decision was needed, and nobody could give it.
+    pub(crate) fn is_nobody_there(&self) -> bool {
+        self.nobody
+    }
+
+    /// Has the work done. It goes on while a question is open: a subagent may have no part in that.
+    pub(crate) async fn until<T: Send + 'static>(
         &mut self,
         session: &Session,
-        mut conversation: Conversation,
-        input: sandgate_agent::UserInput,
-    ) -> io::Result<(Conversation, TurnEnd)> {
+        work: impl Future<Output = T> + Send + 'static,
+    ) -> io::Result<T> {
         let mut events = session.events(Delivery::Complete).await;
-        let stop = self.stop.clone();
-        let mut working = tokio::spawn(async move {
-            let end = conversation.turn(input, &stop).await;
-            (conversation, end)
-        });
+        let mut working = tokio::spawn(work);
         let interrupted = self.stop.interrupt.clone();
         let ended = loop {
             tokio::select! {
@@ -133,6 +150,7 @@ impl Watch {
         while let Some(event) = events.try_next() {
             self.hear(&event).await?;
         }
+        self.show.end();
         Ok(ended)
     }
 

@@ -121,6 +121,11 @@ impl<'a> ToolInvocation<'a> {
         Requester::below(self.services, terms, self.turn)
     }
 
+    /// The subagent that makes it; none if it is the session's own.
+    pub fn agent(&self) -> Option<String> {
+        self.services.agent()
+    }
+
     /// Tells everybody who listens of something in the conversation that the call belongs to.
     pub async fn tell(&self, event: AgentEvent) {
         self.services.events.tell(&Event::Agent(event)).await;
