@@ -275,7 +275,8 @@ impl Places {
             } else if let Some(((_, old), (start, new))) = hunk(line) {
                 (old_left, new_left) = (old, new);
                 if let Some(ranges) = file.as_ref().and_then(|name| places.files.get_mut(name)) {
-                    ranges.push(start..=start.saturating_add(new));
+                    // What was removed has a place too, though no line of it is left.
+                    ranges.push(start..=start.saturating_add(new.max(old)));
                 }
             } else if let Some(name) =
                 line.strip_prefix("rename to ").or_else(|| line.strip_prefix("copy to "))
