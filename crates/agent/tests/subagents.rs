@@ -249,7 +249,7 @@ async fn a_subagents_conversation_is_written_down() {
     });
     let mut talk = Talk::new(model, AskForApproval::Never, SubAgentLimits::default());
     assert!(matches!(talk.turn(&Stop::default()).await, TurnEnd::Complete { .. }));
-    let found = rollout::list(talk.scene.home.path(), 10).unwrap();
+    let found = rollout::list(talk.scene.home.path(), 10, |_| true).unwrap();
     let of = |prompt: &str| {
         found.iter().find(|one| one.prompt.as_deref() == Some(prompt)).unwrap().meta.clone()
     };

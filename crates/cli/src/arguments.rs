@@ -5,7 +5,7 @@ use crate::call::{self, CallArguments, CliCall};
 use crate::config::CliConfig;
 #[cfg(unix)]
 use crate::daemon::DaemonArguments;
-use crate::exec::{self, CliExec, ExecArguments};
+use crate::exec::{self, CliExec, CliResume, ExecArguments};
 #[cfg(unix)]
 use crate::live::{self, AttachArguments, CliSessions, SessionArguments};
 use crate::patch::{self, CliPatch, PatchArguments};
@@ -13,6 +13,7 @@ use crate::policy::{self, CliPolicy, PolicyArguments};
 use crate::review::{self, CliReview, ReviewArguments};
 use crate::run::{self, CliRun, RunArguments};
 use crate::sandbox::{self, CliSandbox, SandboxArguments};
+use crate::sessions::CliSessionsOnDisk;
 use crate::trust::CliTrust;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory as _, Parser, Subcommand};
@@ -23,7 +24,9 @@ use std::ffi::OsString;
 pub(crate) enum Verb {
     /// `sandgate run`.
     Run(RunArguments),
-    /// `sandgate exec`.
+    /// `sandgate sessions`.
+    Sessions(CliSessionsOnDisk),
+    /// `sandgate exec` and `sandgate resume`.
     Exec(ExecArguments),
     /// `sandgate review`.
     Review(ReviewArguments),
@@ -76,6 +79,10 @@ enum CliVerb {
     Exec(CliExec),
     /// Have a model look at a change, and change nothing
     Review(CliReview),
+    /// Go on with a conversation
+    Resume(CliResume),
+    /// List, show and export conversations
+    Sessions(CliSessionsOnDisk),
     /// Make the tool calls of a model, as JSON lines
     Call(CliCall),
     /// Apply a patch, or say what it would change
@@ -106,6 +113,8 @@ enum CliVerb {
 fn understand(cli: Cli) -> Result<Verb, clap::Error> {
     match cli.verb {
         CliVerb::Run(run) => run::understand(run).map(Verb::Run),
+        CliVerb::Resume(resume) => exec::understand_resume(resume).map(Verb::Exec),
+        CliVerb::Sessions(sessions) => Ok(Verb::Sessions(sessions)),
         CliVerb::Exec(exec) => exec::understand(exec).map(Verb::Exec),
         CliVerb::Review(review) => review::understand(review).map(Verb::Review),
         CliVerb::Call(call) => call::understand(call).map(Verb::Call),

@@ -25,6 +25,7 @@ mod review;
 mod run;
 mod sandbox;
 mod session;
+mod sessions;
 mod settings;
 mod signals;
 mod telemetry;
@@ -43,6 +44,7 @@ fn main() -> ExitCode {
         Ok(Verb::Run(arguments)) => run::run(arguments),
         Ok(Verb::Exec(arguments)) => exec::exec(arguments),
         Ok(Verb::Review(arguments)) => review::review(arguments),
+        Ok(Verb::Sessions(arguments)) => sessions::sessions(&arguments),
         Ok(Verb::Call(arguments)) => call::call(&arguments),
         Ok(Verb::Patch(arguments)) => patch::patch(&arguments),
         Ok(Verb::Sandbox(arguments)) => sandbox::sandbox(arguments),
