@@ -139,9 +139,10 @@ fn a_review_that_cannot_be_had_says_why() {
     assert!(outcome.stderr.contains("nothing to review"), "{}", outcome.stderr);
 }
 
-/// spec SUB.74: What a repository's settings want git to run is not run by a review.
+/// spec SUB.74: What a repository's settings have git run in a review can change nothing, whatever the
+/// session's own policy is.
 #[test]
-fn a_review_runs_nothing_of_the_repositorys() {
+fn what_a_repository_has_git_run_can_change_nothing() {
     let world = changed();
     let made = world.path("made");
     let run = format!("touch {}; cat", made.display());
@@ -150,7 +151,8 @@ fn a_review_runs_nothing_of_the_repositorys() {
     git(&world, &["config", "diff.odd.textconv", &run]);
     fs::write(world.path("repo/.git/info/attributes"), "*.py diff=odd\n").unwrap();
     let answer = says(&json!({ "summary": "s", "findings": [] }));
-    let outcome = with_model(&world, &[answer], &["review"]);
+    let arguments = ["review", "--sandbox", "danger-full-access"];
+    let outcome = with_model(&world, &[answer], &arguments);
     assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
     assert!(!made.exists());
 }

@@ -17,7 +17,8 @@ use sandgate_agent::{
     review_options,
 };
 use sandgate_protocol::{
-    AskForApproval, SIGNAL_INTERRUPT, SessionSource, SubAgentSource, visible, visible_line,
+    AskForApproval, SIGNAL_INTERRUPT, SandboxPolicy, SessionSource, SubAgentSource, visible,
+    visible_line,
 };
 use sandgate_runtime::{
     BrokenPatches, ChildTerms, ChildTools, Requester, Runtime, Session, Stop, TurnDiffs,
@@ -76,7 +77,8 @@ async fn work(
     let signals = Signals::listen(&stop)?;
     let mut config = prepared.config;
     config.front_end = "review".to_owned();
-    // It changes nothing.
+    // It changes nothing, and what a repository has git run cannot either.
+    config.sandbox_policy = SandboxPolicy::ReadOnly;
     config.broken_patches = BrokenPatches::Left;
     config.turn_diffs = TurnDiffs::Off;
     config.subagents.depth = config.subagents.depth.max(1);
