@@ -61,6 +61,7 @@ async fn answer(events: &mut Events, approver: &Approver, decision: ReviewDecisi
 
 /// spec SUB.50: A subagent knows its task and nothing else of the conversation that it works for, which is
 /// given its last message and nothing else of what it did.
+///
 /// spec SUB.51: That a subagent begins and ends is told, and between that what happens in it, with its
 /// name; its provider is told what it is.
 #[tokio::test]

@@ -128,6 +128,10 @@ fn a_review_that_cannot_be_had_says_why() {
     assert!(outcome.stderr.contains("git cannot show the change"), "{}", outcome.stderr);
     let outcome = with_model(&world, &[], &["review", "--base=--output=made"]);
     assert_eq!(outcome.code, Some(2), "{}", outcome.stderr);
+    let elsewhere = format!("script:{}", world.path("script.jsonl").display());
+    let outcome = world.sandgate(&["review", "--provider", &elsewhere]);
+    assert_eq!(outcome.code, Some(125));
+    assert!(outcome.stderr.contains("git cannot show the change"), "{}", outcome.stderr);
     let repo = world.path("repo");
     let outcome = world.sandgate(&["review", "--cd", repo.to_str().unwrap()]);
     assert_eq!(outcome.code, Some(125));

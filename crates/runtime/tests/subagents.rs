@@ -118,6 +118,7 @@ fn in_words(events: &[Event]) -> Vec<String> {
 }
 
 /// spec SUB.1: A subagent's question is answered by the person at its parent's front end, and names it.
+///
 /// spec SUB.5: Everything that happens in a subagent is told in its parent's line, with its name and in
 /// its order; its questions and their answers are told as they are.
 #[tokio::test]
@@ -230,6 +231,7 @@ async fn a_subagent_that_wants_more_gets_what_its_parent_has() {
 }
 
 /// spec SUB.6: The name of a subagent below another begins with that one's.
+///
 /// spec SUB.30: The audit log says of a subagent's session what it is for, whose it is and what it is
 /// called, and of each of its calls that it is its.
 #[tokio::test]
