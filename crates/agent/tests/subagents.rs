@@ -45,7 +45,7 @@ impl Talk {
 }
 
 fn spawn(id: &str, task: &str, name: &str) -> ResponseItem {
-    call(id, "spawn_agent", json!({ "task": task, "name": name }))
+    call(id, "spawn_agent", &json!({ "task": task, "name": name }))
 }
 
 /// Waits for the next question and answers it.
@@ -73,7 +73,7 @@ async fn a_subagent_has_its_task_and_gives_back_its_last_message() {
             ("go", _) => vec![say(&format!("it says: {}", results[0]))],
             ("count the files", 0) => vec![
                 say("secret thoughts"),
-                call("s1", "shell_command", json!({ "command": "ls" })),
+                call("s1", "shell_command", &json!({ "command": "ls" })),
             ],
             _ => vec![say("there are none")],
         })
@@ -151,7 +151,7 @@ fn one_command() -> Arc<Model> {
         Ok(match (request.prompt().as_str(), results.len()) {
             ("go", 0) => vec![spawn("c1", "touch", "toucher")],
             ("go", _) => vec![say(&results[0])],
-            (_, 0) => vec![call("s1", "shell_command", json!({ "command": "touch made" }))],
+            (_, 0) => vec![call("s1", "shell_command", &json!({ "command": "touch made" }))],
             _ => vec![say(&format!("done: {}", results[0]))],
         })
     })

@@ -65,17 +65,17 @@ fn worker() -> ChildTerms {
     ChildTerms { name: Some("tests".to_owned()), ..ChildTerms::new(source) }
 }
 
-fn call(name: &str, arguments: serde_json::Value) -> ToolCall {
+fn call(name: &str, arguments: &serde_json::Value) -> ToolCall {
     let payload = ToolPayload::Function { arguments: arguments.to_string() };
     ToolCall { call_id: CallId::new("call_1"), name: name.to_owned(), payload }
 }
 
 fn shell(script: &str) -> ToolCall {
-    call("shell_command", json!({ "command": script }))
+    call("shell_command", &json!({ "command": script }))
 }
 
 fn delegate(script: &str, deeper: u32) -> ToolCall {
-    call("delegate", json!({ "script": script, "deeper": deeper }))
+    call("delegate", &json!({ "script": script, "deeper": deeper }))
 }
 
 async fn run(requester: &Requester, script: &str) -> ToolResult {
@@ -371,9 +371,9 @@ async fn a_subagents_live_processes_end_with_it() {
     let mark = format!("100000.{}", uuid::Uuid::now_v7().as_u128() % 1_000_000_000);
     let start = json!({ "cmd": format!("sleep {mark}"), "yield_time_ms": 250 });
     let turn = child.begin_turn();
-    let started = child.call(vec![call("exec_command", start)], &turn).await.remove(0);
+    let started = child.call(vec![call("exec_command", &start)], &turn).await.remove(0);
     assert_eq!(started.error, None, "{}", text(&started));
-    let list = || vec![call("list_processes", json!({}))];
+    let list = || vec![call("list_processes", &json!({}))];
     let own = child.call(list(), &turn).await.remove(0);
     let parents = parent.call(list(), &parent.begin_turn()).await.remove(0);
     assert!(text(&own).contains(&mark), "{}", text(&own));

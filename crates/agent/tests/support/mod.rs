@@ -125,7 +125,7 @@ pub(crate) fn say(text: &str) -> ResponseItem {
     ResponseItem::message(Role::Assistant, text)
 }
 
-pub(crate) fn call(id: &str, name: &str, arguments: serde_json::Value) -> ResponseItem {
+pub(crate) fn call(id: &str, name: &str, arguments: &serde_json::Value) -> ResponseItem {
     let input = CallInput::Arguments(arguments.to_string());
     ResponseItem::ToolCall { call_id: CallId::new(id), name: name.to_owned(), input }
 }

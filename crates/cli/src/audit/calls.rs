@@ -22,7 +22,7 @@ pub(super) enum Row {
         /// In which session.
         session: String,
         /// What.
-        record: Record,
+        record: Box<Record>,
     },
 }
 
@@ -133,6 +133,7 @@ impl Rows {
         };
         let Some(call_id) = call_id else {
             if !late {
+                let record = Box::new(record);
                 self.rows.push(Row::Event { seq, time, session, record });
             }
             return;
