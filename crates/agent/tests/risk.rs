@@ -62,7 +62,8 @@ async fn whatever_else_comes_is_no_assessment() {
     assert_eq!(assess(&answering(extra), "").await, None);
     let twice = Model::new(async |_| Ok(vec![say(LOW), say(LOW)]));
     assert_eq!(assess(&twice, "").await, None);
-    let calls = Model::new(async |_| Ok(vec![say(LOW), call("c", "shell", &serde_json::json!({}))]));
+    let calls =
+        Model::new(async |_| Ok(vec![say(LOW), call("c", "shell", &serde_json::json!({}))]));
     assert_eq!(assess(&calls, "").await, None);
     let fails = Model::new(async |_| Err(ModelError::Key("no key".to_owned())));
     assert_eq!(assess(&fails, "").await, None);

@@ -161,7 +161,9 @@ mod tests {
         InstructionSources { config_home: Some(home), trusted_root: root, cwd, most_bytes }
     }
 
-    /// AGENT.12
+    /// spec AGENT.12: A model is told of the person's `AGENTS.md` and of those from the root of a
+    /// trusted project down to the working directory, in this order, up to a limit; nothing of a
+    /// project that is not trusted is read, and no link.
     #[test]
     fn the_nearest_file_has_the_last_word() {
         let (home, root) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
@@ -180,7 +182,9 @@ mod tests {
         assert_eq!((told.files.len(), told.notes.len()), (3, 0));
     }
 
-    /// AGENT.12
+    /// spec AGENT.12: A model is told of the person's `AGENTS.md` and of those from the root of a
+    /// trusted project down to the working directory, in this order, up to a limit; nothing of a
+    /// project that is not trusted is read, and no link.
     #[test]
     fn nothing_of_a_project_that_is_not_trusted_is_read() {
         let (home, root) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
@@ -189,7 +193,9 @@ mod tests {
         assert_eq!(told.text, BASE);
     }
 
-    /// AGENT.12
+    /// spec AGENT.12: A model is told of the person's `AGENTS.md` and of those from the root of a
+    /// trusted project down to the working directory, in this order, up to a limit; nothing of a
+    /// project that is not trusted is read, and no link.
     #[test]
     fn there_is_a_limit_and_it_is_told() {
         let (home, root) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
@@ -199,7 +205,9 @@ mod tests {
         assert!(told.notes[0].contains("32768 of 65536 bytes"), "{:?}", told.notes);
     }
 
-    /// AGENT.12
+    /// spec AGENT.12: A model is told of the person's `AGENTS.md` and of those from the root of a
+    /// trusted project down to the working directory, in this order, up to a limit; nothing of a
+    /// project that is not trusted is read, and no link.
     #[cfg(unix)]
     #[test]
     fn a_link_or_a_pipe_of_a_project_is_not_read() {

@@ -7,7 +7,8 @@ fn overflow() -> ModelError {
     ModelError::ContextOverflow { model: "m".to_owned(), message: "too long".to_owned() }
 }
 
-/// AGENT.6
+/// spec AGENT.6: A history that is about to be too long, or that the provider says is, is replaced
+/// by a summary that a `compact` subagent writes; what the person said stays in their words.
 #[tokio::test]
 async fn a_long_history_is_summed_up_before_the_next_request() {
     let world = World::new();
@@ -30,7 +31,8 @@ async fn a_long_history_is_summed_up_before_the_next_request() {
     assert!(outputs(&last).is_empty());
 }
 
-/// AGENT.6
+/// spec AGENT.6: A history that is about to be too long, or that the provider says is, is replaced
+/// by a summary that a `compact` subagent writes; what the person said stays in their words.
 #[tokio::test]
 async fn a_history_that_the_provider_calls_too_long_is_summed_up() {
     let world = World::new();
@@ -46,7 +48,8 @@ async fn a_history_that_the_provider_calls_too_long_is_summed_up() {
     assert_eq!(end, TurnEnd::Complete { last_message: Some("done".to_owned()) });
 }
 
-/// AGENT.6
+/// spec AGENT.6: A history that is about to be too long, or that the provider says is, is replaced
+/// by a summary that a `compact` subagent writes; what the person said stays in their words.
 #[tokio::test]
 async fn what_never_fits_is_said() {
     let world = World::new();

@@ -33,7 +33,8 @@ async fn interrupted(
     (kept, model.asked())
 }
 
-/// AGENT.3
+/// spec AGENT.3: Whenever a turn is called off, while the model speaks, while a call runs, while a
+/// question is open, the history has an answer for every call, and the next turn goes on with it.
 #[tokio::test]
 async fn while_the_model_speaks_its_words_are_kept_and_its_calls_are_not() {
     let speaks =
@@ -46,7 +47,8 @@ async fn while_the_model_speaks_its_words_are_kept_and_its_calls_are_not() {
     assert!(outputs(&kept).is_empty());
 }
 
-/// AGENT.3
+/// spec AGENT.3: Whenever a turn is called off, while the model speaks, while a call runs, while a
+/// question is open, the history has an answer for every call, and the next turn goes on with it.
 #[tokio::test]
 async fn while_calls_run_each_of_them_is_answered() {
     let calls = vec![
@@ -66,7 +68,8 @@ async fn while_calls_run_each_of_them_is_answered() {
     assert!(!outputs[2].1.contains("never"), "{outputs:?}");
 }
 
-/// AGENT.3
+/// spec AGENT.3: Whenever a turn is called off, while the model speaks, while a call runs, while a
+/// question is open, the history has an answer for every call, and the next turn goes on with it.
 #[tokio::test]
 async fn while_a_question_is_open_its_call_is_answered() {
     let asks = serde_json::json!({

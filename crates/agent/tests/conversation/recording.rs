@@ -23,7 +23,8 @@ async fn written(world: &World, home: &Path) -> (PathBuf, Vec<ResponseItem>) {
     (file, conversation.items().to_vec())
 }
 
-/// AGENT.7
+/// spec AGENT.7: A conversation is written down line by line, in a file that only its owner can
+/// read, before anything follows from it.
 #[tokio::test]
 async fn what_was_said_and_done_is_on_disk_for_its_owner_only() {
     let (world, home) = (World::new(), tempfile::tempdir().unwrap());
@@ -41,7 +42,8 @@ async fn what_was_said_and_done_is_on_disk_for_its_owner_only() {
     assert_eq!(listed[0].prompt.as_deref(), Some("greet"));
 }
 
-/// AGENT.8
+/// spec AGENT.8: After a crash in the middle of a line, the conversation is read up to the last
+/// whole one, gone on with, and has an answer for every call.
 #[tokio::test]
 async fn a_conversation_that_broke_off_anywhere_is_gone_on_with() {
     let (world, home) = (World::new(), tempfile::tempdir().unwrap());
@@ -63,7 +65,7 @@ async fn a_conversation_that_broke_off_anywhere_is_gone_on_with() {
     }
 }
 
-/// AGENT.9
+/// spec AGENT.9: Two programs cannot go on with the same conversation at once.
 #[tokio::test]
 async fn nobody_else_goes_on_with_it_meanwhile() {
     let (world, home) = (World::new(), tempfile::tempdir().unwrap());
@@ -74,7 +76,8 @@ async fn nobody_else_goes_on_with_it_meanwhile() {
     assert!(matches!(second, Err(RolloutError::InUse(_))), "{second:?}");
 }
 
-/// AGENT.10
+/// spec AGENT.10: A conversation is found by the beginning of its id; one that fits several is not
+/// guessed.
 #[tokio::test]
 async fn a_name_that_fits_several_is_not_guessed() {
     let (world, home) = (World::new(), tempfile::tempdir().unwrap());
@@ -92,7 +95,8 @@ async fn a_name_that_fits_several_is_not_guessed() {
 }
 
 proptest! {
-    /// AGENT.11
+    /// spec AGENT.11: Whatever a file holds, reading it as a conversation ends with one or with an
+    /// error.
     #[test]
     fn any_file_is_a_conversation_or_an_error(lines in prop::collection::vec(".{0,80}|\\{\"at\":\"2026-01-01T00:00:00Z\",\"type\":\"[a-z_]{0,14}\".{0,40}", 0..6), raw in prop::collection::vec(any::<u8>(), 0..200)) {
         let directory = tempfile::tempdir().unwrap();

@@ -8,7 +8,9 @@ fn complete(text: &str) -> TurnEnd {
     TurnEnd::Complete { last_message: Some(text.to_owned()) }
 }
 
-/// AGENT.1, AGENT.2
+/// spec AGENT.1: A turn asks the model, makes its calls through the gate, gives it their results by
+/// their ids, and ends when the model calls nothing.
+/// spec AGENT.2: What stood in one request stands unchanged at the beginning of the next.
 #[tokio::test]
 async fn calls_are_made_and_answered_until_there_are_none() {
     let world = World::new();
@@ -34,7 +36,8 @@ async fn calls_are_made_and_answered_until_there_are_none() {
     }
 }
 
-/// AGENT.1
+/// spec AGENT.1: A turn asks the model, makes its calls through the gate, gives it their results by
+/// their ids, and ends when the model calls nothing.
 #[tokio::test]
 async fn what_happens_is_told_as_it_happens() {
     let world = World::new();
@@ -59,7 +62,8 @@ async fn what_happens_is_told_as_it_happens() {
     assert_eq!(names.join(" "), expected);
 }
 
-/// AGENT.4
+/// spec AGENT.4: A call of a response that broke off, or that was cut off by the provider's limit,
+/// is not made.
 #[tokio::test]
 async fn a_response_that_broke_off_or_was_cut_off_calls_nothing() {
     let world = World::new();
@@ -77,7 +81,8 @@ async fn a_response_that_broke_off_or_was_cut_off_calls_nothing() {
     assert!(!world.path().join("file").exists());
 }
 
-/// AGENT.5
+/// spec AGENT.5: A turn that asks the model too often, takes too many tokens or too long is ended
+/// with a sentence.
 #[tokio::test]
 async fn a_turn_that_takes_too_much_is_ended() {
     let world = World::new();
