@@ -10,7 +10,10 @@
 mod conversation;
 mod instructions;
 mod provider;
+mod risk;
 pub mod rollout;
+mod subagent;
+mod untrusted;
 
 pub use conversation::{Conversation, ConversationOptions, Limits, TurnEnd, UserInput};
 pub use instructions::{
@@ -20,4 +23,9 @@ pub use provider::{
     DEFAULT_PROVIDER, KeyCommand, ModelError, ModelEvent, ModelRequest, ModelStream,
     OfflineProvider, Provider, ScriptProvider, StopReason, Surroundings, default_model,
     key_variables, provider,
+};
+pub use risk::ModelRiskAssessor;
+pub use subagent::{
+    Changes, Finding, Priority, Review, ReviewSubject, SpawnAgent, read_review, review_input,
+    review_options,
 };

@@ -4,10 +4,12 @@ use crate::session::PreparedSession;
 use crate::settings::{SettingsError, config_home};
 use sandgate_agent::{
     ConversationOptions, DEFAULT_PROJECT_DOC_BYTES, DEFAULT_PROVIDER, InstructionSources, Limits,
-    Provider, Surroundings, default_model, instructions,
+    ModelRiskAssessor, Provider, SpawnAgent, Surroundings, default_model, instructions,
 };
 use sandgate_config::{Settings, UpTo};
 use sandgate_protocol::SessionSource;
+use sandgate_runtime::{SessionConfig, ToolHandler};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -30,6 +32,43 @@ pub(crate) struct PreparedAgent {
     pub(crate) options: ConversationOptions,
     /// What the person should know, as sentences.
     pub(crate) notes: Vec<String>,
+}
+
+impl PreparedAgent {
+    /// Whether there is no model behind it.
+    pub(crate) fn is_offline(&self) -> bool {
+        self.provider.name() == "offline"
+    }
+
+    /// Gives a session what its settings want of the model beside the conversation: subagents, and a look
+    /// at commands that were blocked.
+    pub(crate) fn equip(
+        &self,
+        config: &mut SessionConfig,
+        settings: &Settings,
+        recorded_in: Option<&Path>,
+    ) -> Option<Arc<SpawnAgent>> {
+        if self.is_offline() {
+            return None;
+        }
+        let features = settings.features.clone().unwrap_or_default();
+        if features.experimental_sandbox_command_assessment == Some(true) {
+            let named = settings.agent.as_ref().and_then(|agent| agent.assessment_model.as_deref());
+            let model = named.or(self.provider.small_model()).unwrap_or(&self.options.model);
+            let assessor = ModelRiskAssessor::new(Arc::clone(&self.provider), model);
+            config.risk = Some(Arc::new(assessor));
+        }
+        if config.subagents.depth == 0 || config.subagents.at_once == 0 {
+            return None;
+        }
+        let mut subagents = SpawnAgent::new(Arc::clone(&self.provider), &self.options);
+        if let Some(home) = recorded_in {
+            subagents = subagents.recorded(home.to_owned());
+        }
+        let subagents = Arc::new(subagents);
+        config.tools.push(Arc::clone(&subagents) as Arc<dyn ToolHandler>);
+        Some(subagents)
+    }
 }
 
 impl CliModel {

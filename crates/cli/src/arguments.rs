@@ -10,6 +10,7 @@ use crate::exec::{self, CliExec, CliResume, ExecArguments};
 use crate::live::{self, AttachArguments, CliSessions, SessionArguments};
 use crate::patch::{self, CliPatch, PatchArguments};
 use crate::policy::{self, CliPolicy, PolicyArguments};
+use crate::review::{self, CliReview, ReviewArguments};
 use crate::run::{self, CliRun, RunArguments};
 use crate::sandbox::{self, CliSandbox, SandboxArguments};
 use crate::sessions::CliSessionsOnDisk;
@@ -27,6 +28,8 @@ pub(crate) enum Verb {
     Sessions(CliSessionsOnDisk),
     /// `sandgate exec` and `sandgate resume`.
     Exec(ExecArguments),
+    /// `sandgate review`.
+    Review(ReviewArguments),
     /// `sandgate call`.
     Call(CallArguments),
     /// `sandgate patch`.
@@ -74,6 +77,8 @@ enum CliVerb {
     Run(CliRun),
     /// Have a model do something, through the gate
     Exec(CliExec),
+    /// Have a model look at a change, and change nothing
+    Review(CliReview),
     /// Go on with a conversation
     Resume(CliResume),
     /// List, show and export conversations
@@ -111,6 +116,7 @@ fn understand(cli: Cli) -> Result<Verb, clap::Error> {
         CliVerb::Resume(resume) => exec::understand_resume(resume).map(Verb::Exec),
         CliVerb::Sessions(sessions) => Ok(Verb::Sessions(sessions)),
         CliVerb::Exec(exec) => exec::understand(exec).map(Verb::Exec),
+        CliVerb::Review(review) => review::understand(review).map(Verb::Review),
         CliVerb::Call(call) => call::understand(call).map(Verb::Call),
         CliVerb::Patch(patch) => patch::understand(patch).map(Verb::Patch),
         CliVerb::Sandbox(sandbox) => sandbox::understand(sandbox).map(Verb::Sandbox),

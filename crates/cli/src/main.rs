@@ -21,6 +21,7 @@ mod live;
 mod notes;
 mod patch;
 mod policy;
+mod review;
 mod run;
 mod sandbox;
 mod session;
@@ -42,6 +43,7 @@ fn main() -> ExitCode {
     match asked {
         Ok(Verb::Run(arguments)) => run::run(arguments),
         Ok(Verb::Exec(arguments)) => exec::exec(arguments),
+        Ok(Verb::Review(arguments)) => review::review(arguments),
         Ok(Verb::Sessions(arguments)) => sessions::sessions(&arguments),
         Ok(Verb::Call(arguments)) => call::call(&arguments),
         Ok(Verb::Patch(arguments)) => patch::patch(&arguments),

@@ -11,7 +11,7 @@ use sandgate_protocol::{AskForApproval, NetworkAccess, SandboxPolicy};
 use sandgate_runtime::audit::{AuditOptions, Fsync, WhenFull};
 use sandgate_runtime::{
     InheritEnvironment, Keeping, ModelFormat, PartialEnforcement, SessionConfig,
-    ShellEnvironmentPolicy, SnapshotOptions,
+    ShellEnvironmentPolicy, SnapshotOptions, SubAgentLimits,
 };
 use std::path::PathBuf;
 use std::time::Duration;
@@ -169,6 +169,7 @@ impl CliSession {
             config.model_format = ModelFormat::new(tokens);
         }
         config.rules = rules;
+        config.subagents = subagents(&settings);
         let collector =
             settings.settings().otel.clone().and_then(|otel| otel.endpoint).map(String::from);
         let command_timeout = settings.command_timeout();
@@ -249,6 +250,17 @@ pub(crate) fn with_options(
                  trust this directory with sandgate trust"
             )))
         }
+    }
+}
+
+/// How many subagents there may be.
+fn subagents(settings: &Config) -> SubAgentLimits {
+    let agent = settings.settings().agent.clone().unwrap_or_default();
+    let usual = SubAgentLimits::default();
+    let number = |most: u32| usize::try_from(most).unwrap_or(usize::MAX);
+    SubAgentLimits {
+        depth: agent.max_subagent_depth.map_or(usual.depth, |most| number(most.get())),
+        at_once: agent.max_subagents.map_or(usual.at_once, |most| number(most.get())),
     }
 }
 

@@ -165,6 +165,9 @@ fn started(front_end: &str) -> Record {
         workspace: "/work".to_owned(),
         sandbox_policy: SandboxPolicy::workspace_write(),
         approval_policy: AskForApproval::OnRequest,
+        source: None,
+        parent: None,
+        agent: None,
     })
 }
 
@@ -177,6 +180,7 @@ fn asked(call: &str, argv: &[&str]) -> Record {
         cwd: "/work".to_owned(),
         sandbox_permissions: SandboxPermissions::UseDefault,
         justification: None,
+        agent: None,
     })
 }
 

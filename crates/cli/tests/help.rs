@@ -16,6 +16,7 @@ fn said(arguments: &[&str]) -> String {
 fn help_is_short_and_the_same_wherever_it_is_asked_for() {
     insta::assert_snapshot!("help", said(&["--help"]));
     insta::assert_snapshot!("help_run", said(&["run", "--help"]));
+    insta::assert_snapshot!("help_review", said(&["review", "--help"]));
     insta::assert_snapshot!("help_session", said(&["session", "--help"]));
     insta::assert_snapshot!("help_session_start", said(&["session", "start", "--help"]));
     insta::assert_snapshot!("help_session_send", said(&["session", "send", "--help"]));

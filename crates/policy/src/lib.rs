@@ -29,5 +29,5 @@ pub use judge::{Class, Judgement, Part, Ruling, judge};
 pub use permission::Permission;
 pub use program::is_system_program;
 pub use requirement::{ApprovalRequirement, BypassSandbox, SandboxAvailability, Terms};
-pub use requirement::{PatchReach, approval_matrix, patch_requirement, requirement};
+pub use requirement::{PatchReach, Policies, approval_matrix, patch_requirement, requirement};
 pub use surroundings::Surroundings;

@@ -17,6 +17,14 @@ pub struct Stop {
     pub interrupt: CancellationToken,
 }
 
+impl Stop {
+    /// Levers that move with these, and can be moved without them.
+    #[must_use]
+    pub fn child(&self) -> Self {
+        Self { cancel: self.cancel.child_token(), interrupt: self.interrupt.child_token() }
+    }
+}
+
 /// Why a command is being ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Cause {

@@ -82,6 +82,9 @@ pub struct ExecApprovalRequest {
     pub grant_offer: Option<GrantOffer>,
     /// What a plain yes would mean.
     pub without_sandbox: bool,
+    /// The subagent that asks, such as `review-1`; none if it is the session itself.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub agent: Option<String>,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it like that")]
@@ -126,6 +129,9 @@ pub struct ApplyPatchApprovalRequest {
     /// Whether a yes holds for this once whatever it says: settings are asked about each time.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub only_once: bool,
+    /// The subagent that asks, such as `review-1`; none if it is the session itself.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub agent: Option<String>,
 }
 
 /// One file that a patch changes.

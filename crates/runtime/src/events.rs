@@ -3,8 +3,12 @@
 //! A listener that wants all of them holds the session up while it takes its time, so nothing is
 //! lost and nothing piles up. One that does not mind loses output when it is slow, and nothing else:
 //! what was lost shows as a gap in the numbers.
+//!
+//! The line of a subagent leads into that of the session it works for: whatever it is told is told there
+//! as well, in the same order.
 
-use sandgate_protocol::{Event, SessionEvent};
+use sandgate_protocol::{Event, SessionEvent, SubAgentEvent};
+use std::pin::Pin;
 use std::sync::Arc;
 use tokio::sync::{Mutex, mpsc};
 
@@ -15,6 +19,15 @@ const WAITING: usize = 1024;
 #[derive(Debug, Default)]
 pub struct EventLog {
     line: Mutex<Line>,
+    above: Option<Above>,
+}
+
+/// Where a subagent's line leads.
+#[derive(Debug)]
+struct Above {
+    log: Arc<EventLog>,
+    /// The subagent.
+    agent: String,
 }
 
 #[derive(Debug, Default)]
@@ -59,6 +72,12 @@ impl Events {
 }
 
 impl EventLog {
+    /// The line of a subagent of this name, which leads into another.
+    pub(crate) fn below(log: &Arc<Self>, agent: &str) -> Self {
+        let above = Above { log: Arc::clone(log), agent: agent.to_owned() };
+        Self { line: Mutex::default(), above: Some(above) }
+    }
+
     /// Listens to everything that happens from now on.
     pub async fn listen(&self, delivery: Delivery) -> Events {
         let (sender, receiver) = mpsc::channel(WAITING);
@@ -68,38 +87,75 @@ impl EventLog {
 
     /// Whether anybody listens who wants to hear of output.
     pub(crate) async fn wants_output(&self) -> bool {
-        let line = self.line.lock().await;
-        line.listeners.iter().any(|listener| listener.delivery != Delivery::WithoutOutput)
+        let mut log = self;
+        loop {
+            let line = log.line.lock().await;
+            if line.listeners.iter().any(|listener| listener.delivery != Delivery::WithoutOutput) {
+                return true;
+            }
+            match &log.above {
+                Some(above) => log = &above.log,
+                None => return false,
+            }
+        }
     }
 
     /// Tells everybody. Comes back when all who want to hear everything have room for it.
     pub async fn tell(&self, event: &Event) {
         let mut line = self.line.lock().await;
         line.last += 1;
-        if line.listeners.is_empty() {
-            return;
-        }
-        let event = Arc::new(SessionEvent { seq: line.last, event: event.clone() });
-        let mut index = 0;
-        while let Some(listener) = line.listeners.get(index) {
-            if listener.tell(&event).await {
-                index += 1;
-            } else {
-                line.listeners.swap_remove(index);
+        if !line.listeners.is_empty() {
+            let event = Arc::new(SessionEvent { seq: line.last, event: event.clone() });
+            let mut index = 0;
+            while let Some(listener) = line.listeners.get(index) {
+                if listener.tell(&event).await {
+                    index += 1;
+                } else {
+                    line.listeners.swap_remove(index);
+                }
             }
         }
+        // Before the line goes on, so that the order is the same there.
+        if let Some(above) = &self.above {
+            above.tell(event.clone()).await;
+        }
+    }
+}
+
+impl Above {
+    /// Tells it there: questions and their answers as they are, because they are answered there, and
+    /// everything else with the name of the subagent.
+    fn tell(&self, event: Event) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
+        let event = match event {
+            // The name of a subagent below this one has this one's in it.
+            event @ (Event::ExecApprovalRequest(_)
+            | Event::ApplyPatchApprovalRequest(_)
+            | Event::ApprovalResponse(_)
+            | Event::SubAgent(_)) => event,
+            event => {
+                Event::SubAgent(SubAgentEvent { agent: self.agent.clone(), event: Box::new(event) })
+            }
+        };
+        Box::pin(async move { self.log.tell(&event).await })
+    }
+}
+
+/// What happened, whoever it happened to.
+fn what_happened(event: &Event) -> &Event {
+    match event {
+        Event::SubAgent(below) => what_happened(&below.event),
+        event => event,
     }
 }
 
 impl Listener {
     /// Whether it still listens.
     async fn tell(&self, event: &Arc<SessionEvent>) -> bool {
-        let is_output = matches!(
-            event.event,
-            Event::ExecCommandOutputDelta(_) | Event::ExecCommandOutputOmitted(_)
-        );
+        let happened = what_happened(&event.event);
+        let is_delta = matches!(happened, Event::ExecCommandOutputDelta(_));
+        let is_output = is_delta || matches!(happened, Event::ExecCommandOutputOmitted(_));
         match self.delivery {
-            Delivery::Lossy if matches!(event.event, Event::ExecCommandOutputDelta(_)) => {
+            Delivery::Lossy if is_delta => {
                 let sent = self.sender.try_send(Arc::clone(event));
                 !matches!(sent, Err(mpsc::error::TrySendError::Closed(_)))
             }

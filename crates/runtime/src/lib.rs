@@ -53,6 +53,7 @@ pub use runtime::Runtime;
 pub use session::{
     BrokenPatches, Keeping, Requester, Session, SessionConfig, SnapshotOptions, Turn,
 };
+pub use session::{ChildTerms, ChildTools, SubAgentLimits};
 pub use telemetry::{
     TELEMETRY_PREVIEW_MAX_BYTES, TELEMETRY_PREVIEW_MAX_LINES, TELEMETRY_PREVIEW_TRUNCATION_NOTICE,
     telemetry_preview,

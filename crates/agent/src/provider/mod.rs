@@ -26,6 +26,11 @@ pub trait Provider: Send + Sync {
     /// What it is called in the settings.
     fn name(&self) -> &str;
 
+    /// A model of it that is small and fast, for questions where that is enough.
+    fn small_model(&self) -> Option<&str> {
+        None
+    }
+
     /// Asks a model. To drop the stream closes the connection.
     ///
     /// The stream ends with [`ModelEvent::End`] or an error, and nothing follows either. Requests that

@@ -22,7 +22,7 @@ pub(super) enum Row {
         /// In which session.
         session: String,
         /// What.
-        record: Record,
+        record: Box<Record>,
     },
 }
 
@@ -63,6 +63,9 @@ pub(super) struct Call {
 #[derive(Debug, Serialize)]
 pub(super) struct Asked {
     pub(super) front_end: String,
+    /// The subagent that asked, if one did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) agent: Option<String>,
     pub(super) tool: String,
     pub(super) argv: Vec<String>,
     pub(super) cwd: String,
@@ -130,6 +133,7 @@ impl Rows {
         };
         let Some(call_id) = call_id else {
             if !late {
+                let record = Box::new(record);
                 self.rows.push(Row::Event { seq, time, session, record });
             }
             return;
@@ -182,6 +186,7 @@ impl Call {
             Record::CallAsked(asked) => {
                 self.asked = Some(Asked {
                     front_end: asked.front_end,
+                    agent: asked.agent,
                     tool: asked.tool,
                     argv: asked.argv,
                     cwd: asked.cwd,

@@ -70,6 +70,8 @@ fn cells(row: &Row, zone: &TimeZone) -> ([String; 7], Vec<String>) {
 
 fn below(call: &Call) -> Vec<String> {
     let mut notes = Vec::new();
+    let agent = call.asked.as_ref().and_then(|asked| asked.agent.as_ref());
+    notes.extend(agent.map(|name| format!("asked by the subagent {name}")));
     let justification = call.asked.as_ref().and_then(|asked| asked.justification.as_ref());
     notes.extend(justification.map(|text| format!("because: {text}")));
     let feedback = call.decisions.iter().filter_map(|one| one.feedback.as_ref());

@@ -116,7 +116,11 @@ pub(super) fn exit(call: &Call) -> String {
 pub(super) fn event(record: &Record) -> String {
     let text = match record {
         Record::SessionStarted(session) => format!(
-            "session started: {} in {} ({}, {})",
+            "{}: {} in {} ({}, {})",
+            match &session.agent {
+                Some(agent) => format!("subagent {agent} started"),
+                None => "session started".to_owned(),
+            },
             session.front_end,
             session.workspace,
             policy(&session.sandbox_policy),

@@ -184,15 +184,20 @@ impl Offers {
 impl Question<'_> {
     /// What is asked, as one sentence.
     pub(super) fn summary(&self) -> String {
-        match self {
+        let (asked, agent) = match self {
             Self::Exec(request) => {
                 let command = request.command_text.replace('\n', "\\n");
-                format!("may this run? {command} ({})", request.reason)
+                (format!("may this run? {command} ({})", request.reason), &request.agent)
             }
             Self::Patch(request) => {
                 let files: Vec<String> = request.changes.iter().map(shown_paths).collect();
-                format!("may this change {}? ({})", files.join(", "), request.reason)
+                let files = files.join(", ");
+                (format!("may this change {files}? ({})", request.reason), &request.agent)
             }
+        };
+        match agent {
+            Some(agent) => format!("{}: {asked}", asked_by(agent)),
+            None => asked,
         }
     }
 
@@ -298,6 +303,9 @@ fn shown_command(request: &ExecApprovalRequest) -> String {
     if hidden > 0 {
         let _ = writeln!(text, "  blocked: {hidden} more");
     }
+    if let Some(agent) = &request.agent {
+        let _ = writeln!(text, "  {}", asked_by(agent));
+    }
     let _ = writeln!(text, "  because: {}", indented(&request.reason));
     if let Some(why) = &request.justification {
         let _ = writeln!(text, "  the model says: {}", indented(why));
@@ -336,8 +344,17 @@ fn shown_patch(request: &ApplyPatchApprovalRequest) -> String {
     if hidden > 0 {
         let _ = writeln!(text, "  [{hidden} more lines are not shown]");
     }
-    let _ = writeln!(text, "\n  because: {}\n", indented(&request.reason));
+    text.push('\n');
+    if let Some(agent) = &request.agent {
+        let _ = writeln!(text, "  {}", asked_by(agent));
+    }
+    let _ = writeln!(text, "  because: {}\n", indented(&request.reason));
     text
+}
+
+/// Who asks, when it is not the session itself.
+fn asked_by(agent: &str) -> String {
+    format!("asked by the subagent {}", visible_line(agent))
 }
 
 #[cfg(test)]
@@ -372,6 +389,7 @@ mod tests {
                 network: false,
             }),
             without_sandbox: true,
+            agent: None,
         }
     }
 
@@ -415,6 +433,22 @@ mod tests {
         insta::assert_snapshot!(plain(&request));
     }
 
+    /// spec SUB.4: A question of a subagent says who asks, whether it is about a command or a patch.
+    #[test]
+    fn a_question_of_a_subagent_says_who_asks() {
+        let who = "asked by the subagent review-1/tests-2";
+        let mut command = request();
+        command.agent = Some("review-1/tests-2".to_owned());
+        let mut patch = patch();
+        patch.agent = command.agent.clone();
+        for question in [Question::Exec(&command), Question::Patch(&patch)] {
+            let shown = question.shown();
+            assert_eq!(shown.lines().filter(|line| line.trim() == who).count(), 1, "{shown}");
+            assert!(question.summary().starts_with(&format!("{who}: may this")));
+        }
+        assert!(!Question::Exec(&request()).shown().contains("subagent"));
+    }
+
     fn patch() -> ApplyPatchApprovalRequest {
         let change = |path: &str, moved_to: Option<&str>| PatchChange {
             path: path.into(),
@@ -430,6 +464,7 @@ mod tests {
             reason: format!("it would write {target} (outside the writable roots)"),
             grant_root: None,
             only_once: false,
+            agent: None,
         }
     }
 

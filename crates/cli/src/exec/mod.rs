@@ -4,6 +4,7 @@ mod arguments;
 mod show;
 
 pub(crate) use arguments::{CliExec, CliResume, ExecArguments, understand, understand_resume};
+pub(crate) use show::Show;
 
 use crate::agent::PreparedAgent;
 use crate::decide::{Decider, Feedback};
@@ -16,7 +17,6 @@ use sandgate_agent::rollout::{self, Recorded, RolloutError};
 use sandgate_agent::{Conversation, TurnEnd};
 use sandgate_protocol::{AnsweredBy, Event, SIGNAL_INTERRUPT, SessionSource, visible_line};
 use sandgate_runtime::{Approver, Delivery, Runtime, Session, Stop};
-use show::Show;
 use std::io::{self, Write as _};
 use std::path::Path;
 use std::process::ExitCode;
@@ -97,6 +97,9 @@ async fn work(
     let signals = Signals::listen(&stop)?;
     let mut config = prepared.config;
     config.front_end = "exec".to_owned();
+    config.source = Some(SessionSource::Exec);
+    let recorded_in = config_home().filter(|_| arguments.conversation != Which::Ephemeral);
+    let subagents = agent.equip(&mut config, prepared.settings.settings(), recorded_in.as_deref());
     let session = Session::start(runtime, config).map_err(io::Error::other)?;
     let PreparedAgent { provider, mut options, notes } = agent;
     options.output_schema = arguments.output_schema;
@@ -108,20 +111,26 @@ async fn work(
         Some(recorded) => Conversation::resume(requester, provider, options, recorded),
         None => {
             let conversation = Conversation::start(requester, provider, options);
-            match config_home().filter(|_| arguments.conversation != Which::Ephemeral) {
-                Some(home) => conversation.recorded(&home, None),
+            match &recorded_in {
+                Some(home) => conversation.recorded(home, None),
                 None => Ok(conversation),
             }
         }
     };
-    let conversation = conversation.map_err(io::Error::other)?;
+    let mut conversation = conversation.map_err(io::Error::other)?;
+    if let Some(subagents) = subagents {
+        subagents.works_for(&conversation);
+    }
     let decide = arguments.session.decide();
     let decider = Decider::new(&decide, Feedback::ToModel)?;
     let approver = decider.can_answer().then(|| session.approver(decide.answering()));
     let show = Show::new(arguments.json);
-    let mut watch = Watch { show, decider, approver, stop, nobody: false };
-    let (conversation, end) = watch.turn(&session, conversation, arguments.input).await?;
-    watch.show.end();
+    let (mut watch, input) = (Watch::new(show, decider, approver, stop.clone()), arguments.input);
+    let turn = async move {
+        let end = conversation.turn(input, &stop).await;
+        (conversation, end)
+    };
+    let (conversation, end) = watch.until(&session, turn).await?;
     let code = watch.conclude(&conversation, &end, signals.received())?;
     if let (Some(file), TurnEnd::Complete { last_message }) = (&arguments.output_last_message, &end)
     {
@@ -136,8 +145,8 @@ fn write_file(file: &Path, text: &str) -> io::Result<()> {
     })
 }
 
-/// Watches a turn, and has its questions answered.
-struct Watch {
+/// Watches work, and has its questions answered.
+pub(crate) struct Watch {
     show: Show,
     decider: Decider,
     approver: Option<Approver>,
@@ -147,19 +156,28 @@ struct Watch {
 }
 
 impl Watch {
-    /// Takes the turn. It goes on while a question is open: a subagent may have no part in that.
-    async fn turn(
+    pub(crate) fn new(
+        show: Show,
+        decider: Decider,
+        approver: Option<Approver>,
+        stop: Stop,
+    ) -> Self {
+        Self { show, decider, approver, stop, nobody: false }
+    }
+
+    /// Whether a decision was needed, and nobody could give it.
+    pub(crate) fn is_nobody_there(&self) -> bool {
+        self.nobody
+    }
+
+    /// Has the work done. It goes on while a question is open: a subagent may have no part in that.
+    pub(crate) async fn until<T: Send + 'static>(
         &mut self,
         session: &Session,
-        mut conversation: Conversation,
-        input: sandgate_agent::UserInput,
-    ) -> io::Result<(Conversation, TurnEnd)> {
+        work: impl Future<Output = T> + Send + 'static,
+    ) -> io::Result<T> {
         let mut events = session.events(Delivery::Complete).await;
-        let stop = self.stop.clone();
-        let mut working = tokio::spawn(async move {
-            let end = conversation.turn(input, &stop).await;
-            (conversation, end)
-        });
+        let mut working = tokio::spawn(work);
         let interrupted = self.stop.interrupt.clone();
         let ended = loop {
             tokio::select! {
@@ -175,6 +193,7 @@ impl Watch {
         while let Some(event) = events.try_next() {
             self.hear(&event).await?;
         }
+        self.show.end();
         Ok(ended)
     }
 

@@ -19,7 +19,7 @@ const BAD: Style = AnsiColor::Red.on_default();
 const SHOWN_LINES: usize = 6;
 
 /// Shows a turn: for people on standard error, for programs as JSON lines on standard output.
-pub(super) struct Show {
+pub(crate) struct Show {
     json: bool,
     spinner: Option<ProgressBar>,
     colours: ColorChoice,
@@ -29,7 +29,7 @@ pub(super) struct Show {
 }
 
 impl Show {
-    pub(super) fn new(json: bool) -> Self {
+    pub(crate) fn new(json: bool) -> Self {
         let stderr = io::stderr();
         let spinner = (!json && stderr.is_terminal()).then(|| {
             let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());

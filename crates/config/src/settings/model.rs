@@ -125,10 +125,11 @@ pub struct AgentSettings {
     #[schemars(extend("examples" = [3_600_000]))]
     pub max_time_ms: Option<NonZeroU64>,
     /// How many subagents may be at work at the same time; with 0 there are none.
-    #[schemars(extend("default" = 4, "examples" = [2]))]
+    #[schemars(extend("default" = 8, "examples" = [2]))]
     pub max_subagents: Option<UpTo<64>>,
-    /// How deep subagents may have subagents of their own.
-    #[schemars(extend("default" = 1, "examples" = [2]))]
+    /// How deep subagents may lie in each other; with 1 they have none of their own, with 0 there are
+    /// none.
+    #[schemars(extend("default" = 2, "examples" = [1]))]
     pub max_subagent_depth: Option<UpTo<8>>,
     /// The model that looks at a command which was blocked, see `features`. Without it: a small one of
     /// the same provider.

@@ -12,9 +12,11 @@ mod reason;
 mod table;
 #[cfg(test)]
 mod tests;
+mod tighter;
 
 pub use matrix::approval_matrix;
 pub use patch::{PatchReach, patch_requirement};
+pub use tighter::Policies;
 
 use crate::judge::{Class, Judgement, Ruling};
 use crate::rules::{Decision, ProposedRule, RuleSandbox};

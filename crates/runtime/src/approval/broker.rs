@@ -199,6 +199,15 @@ impl Drop for Open<'_> {
 }
 
 impl Question {
+    /// The same, asked by this subagent or by the session itself.
+    pub(crate) fn asked_by(mut self, subagent: Option<String>) -> Self {
+        match &mut self {
+            Self::Exec(request) => request.agent = subagent,
+            Self::Patch(request) => request.agent = subagent,
+        }
+        self
+    }
+
     fn names(&self) -> (ApprovalId, CallId) {
         match self {
             Self::Exec(request) => (request.approval_id.clone(), request.call_id.clone()),
@@ -284,6 +293,7 @@ mod tests {
             reason: "because".to_owned(),
             grant_root: None,
             only_once: false,
+            agent: None,
         };
         (approval_id, Question::Patch(Box::new(request)))
     }

@@ -131,6 +131,7 @@ mod tests {
             cwd: "/".to_owned(),
             sandbox_permissions: SandboxPermissions::UseDefault,
             justification: None,
+            agent: None,
         })
     }
 

@@ -5,7 +5,7 @@
 
 use sandgate_policy::{Confinement, Extras, Grant};
 use sandgate_protocol::{AskForApproval, CallId, Denials, Enforcement, ExecToolCallOutput};
-use sandgate_protocol::{SandboxPermissions, SandboxPolicy, SandboxType};
+use sandgate_protocol::{SandboxPermissions, SandboxPolicy, SandboxType, SessionSource};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
@@ -103,6 +103,15 @@ pub struct SessionStarted {
     pub sandbox_policy: SandboxPolicy,
     /// When a person is asked.
     pub approval_policy: AskForApproval,
+    /// Who it works for, where a model has a part in it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<SessionSource>,
+    /// The session that it is a subagent of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<String>,
+    /// Its name as a subagent, such as `review-1`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
 }
 
 /// A session ended.
@@ -132,6 +141,9 @@ pub struct CallAsked {
     /// Why it asks, in its own words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub justification: Option<String>,
+    /// The subagent that it came from; none if it is the session's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
 }
 
 /// What was asked for has been judged.

@@ -140,6 +140,7 @@ impl ToolCtx<'_> {
             cwd: self.turn.cwd.to_string_lossy().into_owned(),
             sandbox_permissions: SandboxPermissions::UseDefault,
             justification: None,
+            agent: self.services.agent(),
         })
     }
 
@@ -176,6 +177,8 @@ impl ToolCtx<'_> {
     /// Asks a person, and waits for the answer.
     pub async fn ask(&self, question: Question) -> Answer {
         let Self { services, turn, .. } = self;
+        // Whoever made the question: who asks is known here.
+        let question = question.asked_by(services.agent());
         let span = tracing::info_span!("approval", call_id = ?self.call_id.as_str());
         let asking = services.broker.ask(question, &services.events, turn.cancellation());
         let answer = asking.instrument(span.clone()).await;

@@ -1,6 +1,6 @@
 //! What a session is started with. All of it comes from the person, none of it from a call.
 
-use super::BrokenPatches;
+use super::{BrokenPatches, SubAgentLimits};
 use crate::audit::AuditOptions;
 use crate::environment::ShellEnvironmentPolicy;
 use crate::observe::OutputTap;
@@ -11,7 +11,7 @@ use crate::turn_diff::TurnDiffs;
 use crate::unified_exec::ProcessNames;
 use sandgate_policy::rules::Rules;
 use sandgate_process::ModelFormat;
-use sandgate_protocol::{AskForApproval, SandboxPolicy};
+use sandgate_protocol::{AskForApproval, SandboxPolicy, SessionSource};
 use sandgate_sandbox::PartialEnforcement;
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -45,6 +45,10 @@ pub struct SessionConfig {
     pub broken_patches: BrokenPatches,
     /// What the session is called by in the record: `run`, `call`, a server.
     pub front_end: String,
+    /// Who it works for, where a model has a part in it; for the record.
+    pub source: Option<SessionSource>,
+    /// How many subagents there may be.
+    pub subagents: SubAgentLimits,
     /// How long a question waits for its answer; for ever if there is no limit.
     pub approval_timeout: Option<Duration>,
     /// How much of an output a model is given.
@@ -114,6 +118,8 @@ impl SessionConfig {
             audit: None,
             broken_patches: BrokenPatches::default(),
             front_end: "library".to_owned(),
+            source: None,
+            subagents: SubAgentLimits::default(),
             approval_timeout: None,
             model_format: ModelFormat::default(),
             risk: None,

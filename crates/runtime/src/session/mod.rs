@@ -3,11 +3,13 @@
 //! Whoever runs a model is handed a [`Requester`], which can call tools and nothing more. Answers to
 //! questions come through an [`Approver`], which is handed to the front end that the person sits at.
 
+mod child;
 mod config;
 mod recovery;
 mod services;
 mod turn;
 
+pub use child::{ChildTerms, ChildTools, SubAgentLimits};
 pub use config::{Keeping, SessionConfig, SnapshotOptions};
 pub use recovery::BrokenPatches;
 pub(crate) use services::Services;
@@ -130,9 +132,26 @@ impl Requester {
         self.services.config.approval_policy
     }
 
+    /// Begins the session of a subagent, which ends when the last requester of it is dropped.
+    ///
+    /// # Errors
+    /// When there may be no further one, or its name is none, with a sentence for the model.
+    pub fn child(&self, terms: ChildTerms) -> Result<Self, CodexErr> {
+        Ok(Self { services: child::begin(&self.services, terms, None)? })
+    }
+
+    /// Its name, if it is a subagent's session: `review-1`, and below that `review-1/tests-2`.
+    pub fn agent(&self) -> Option<String> {
+        self.services.agent()
+    }
+
     /// Ends a turn: if it changed anything in the workspace, everybody is told what. A turn that is only
-    /// dropped tells nothing.
+    /// dropped tells nothing, nor does that of a subagent which works for another: what it changed is told
+    /// when that one ends.
     pub async fn end_turn(&self, turn: Turn) {
+        if self.services.turn_above().is_some() {
+            return;
+        }
         let diff = turn.diff().await;
         if !diff.unified_diff.is_empty() || !diff.not_shown.is_empty() {
             self.services.events.tell(&Event::TurnDiff(diff)).await;

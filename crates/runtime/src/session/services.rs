@@ -1,6 +1,8 @@
 //! What the calls of a session share.
 
 use super::SessionConfig;
+use super::child::{Ancestry, Place, Places};
+use super::turn::TurnAbove;
 use crate::approval::Broker;
 use crate::audit::{Amended, AuditError, AuditLog, Record, SessionEnded, SessionStarted};
 use crate::error::RuntimeError;
@@ -22,6 +24,7 @@ use sandgate_protocol::{CallId, Event, Notice, SandboxPolicy, WritableRoot};
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 
 /// What the calls of a session share.
@@ -29,7 +32,7 @@ pub(crate) struct Services {
     pub(crate) runtime: Arc<Runtime>,
     pub(crate) config: SessionConfig,
     pub(crate) broker: Arc<Broker>,
-    pub(crate) events: EventLog,
+    pub(crate) events: Arc<EventLog>,
     pub(crate) registry: ToolRegistry,
     /// Its live processes.
     pub(crate) live: UnifiedExecProcessManager,
@@ -45,14 +48,20 @@ pub(crate) struct Services {
     pub(crate) environment: BTreeMap<OsString, OsString>,
     /// What its login shells are.
     #[cfg(unix)]
-    pub(crate) snapshots: crate::snapshot::Snapshots,
+    pub(crate) snapshots: Arc<crate::snapshot::Snapshots>,
     /// What the session is called by in the record.
     id: String,
-    audit: Option<AuditLog>,
-    rules: RwLock<Arc<Rules>>,
-    approvals: Mutex<ApprovalStore>,
+    audit: Option<Arc<AuditLog>>,
+    rules: Arc<RwLock<Arc<Rules>>>,
+    approvals: Arc<Mutex<ApprovalStore>>,
     /// What a person has opened for the rest of the session.
-    opened: Mutex<Extras>,
+    opened: Arc<Mutex<Extras>>,
+    /// The session that it works for, if it is a subagent's.
+    pub(super) above: Option<Ancestry>,
+    /// The places for subagents in the whole of the tree.
+    pub(super) places: Arc<Places>,
+    /// How many subagents it has had.
+    pub(super) had: AtomicU64,
     /// Warnings from before anybody could listen.
     unheard: Mutex<Vec<String>>,
 }
@@ -85,7 +94,7 @@ impl Services {
             runtime.sandbox.protect(home.clone());
         }
         let audit = match (&config.config_home, config.audit) {
-            (Some(home), Some(options)) => Some(AuditLog::open(home, options)?),
+            (Some(home), Some(options)) => Some(Arc::new(AuditLog::open(home, options)?)),
             _ => None,
         };
         let id = uuid::Uuid::now_v7().to_string();
@@ -98,18 +107,21 @@ impl Services {
             audit,
             runtime,
             broker: Broker::new(config.approval_timeout),
-            events: EventLog::default(),
+            events: Arc::default(),
             registry: ToolRegistry::with(&config.tools),
             repositories: Repositories::default(),
             kept: Arc::default(),
             telemetry: Telemetry::new(),
             environment: config.environment.apply(&config.own_env),
             #[cfg(unix)]
-            snapshots: crate::snapshot::Snapshots::default(),
-            rules: RwLock::new(Arc::new(std::mem::take(&mut config.rules))),
-            approvals: Mutex::new(remembering(&config)),
-            opened: Mutex::default(),
+            snapshots: Arc::default(),
+            rules: Arc::new(RwLock::new(Arc::new(std::mem::take(&mut config.rules)))),
+            approvals: Arc::new(Mutex::new(remembering(&config))),
+            opened: Arc::default(),
             unheard: Mutex::default(),
+            above: None,
+            places: Places::new(config.subagents),
+            had: AtomicU64::new(0),
             config,
         });
         services.record(&Record::SessionStarted(services.beginning()))?;
@@ -119,8 +131,69 @@ impl Services {
         Ok(services)
     }
 
+    /// The session of a subagent: what it needs of its own, and everything else the parent's. What was
+    /// approved and opened for the session counts for both only under the same policies.
+    pub(super) fn below(
+        parent: &Arc<Self>,
+        config: SessionConfig,
+        registry: ToolRegistry,
+        agent: String,
+        place: Place,
+        turn: Option<TurnAbove>,
+    ) -> Result<Arc<Self>, AuditError> {
+        let same_policies = config.approval_policy == parent.config.approval_policy
+            && config.sandbox_policy == parent.config.sandbox_policy;
+        let (approvals, opened) = match same_policies {
+            true => (Arc::clone(&parent.approvals), Arc::clone(&parent.opened)),
+            false => (Arc::new(Mutex::new(remembering(&config))), Arc::default()),
+        };
+        let id = uuid::Uuid::now_v7().to_string();
+        let span = tracing::info_span!(parent: &parent.span, "subagent", id, agent);
+        let services = Arc::new_cyclic(|me| Self {
+            me: Weak::clone(me),
+            live: UnifiedExecProcessManager::new(Arc::clone(&config.process_names)),
+            id,
+            span,
+            audit: parent.audit.clone(),
+            runtime: Arc::clone(&parent.runtime),
+            broker: Arc::clone(&parent.broker),
+            events: Arc::new(EventLog::below(&parent.events, &agent)),
+            registry,
+            repositories: Repositories::default(),
+            kept: Arc::clone(&parent.kept),
+            telemetry: Telemetry::new(),
+            environment: parent.environment.clone(),
+            #[cfg(unix)]
+            snapshots: Arc::clone(&parent.snapshots),
+            rules: Arc::clone(&parent.rules),
+            approvals,
+            opened,
+            unheard: Mutex::default(),
+            places: Arc::clone(&parent.places),
+            had: AtomicU64::new(0),
+            above: Some(Ancestry { parent: Arc::clone(parent), agent, turn, _place: place }),
+            config,
+        });
+        services.record(&Record::SessionStarted(services.beginning()))?;
+        tracing::info!(parent: &services.span, "a subagent begins");
+        Ok(services)
+    }
+
+    /// Its name, if it is a subagent's session.
+    pub(crate) fn agent(&self) -> Option<String> {
+        self.above.as_ref().map(|above| above.agent.clone())
+    }
+
+    /// The turn that it works for, if it works for one.
+    pub(super) fn turn_above(&self) -> Option<&TurnAbove> {
+        self.above.as_ref()?.turn.as_ref()
+    }
+
     fn beginning(&self) -> SessionStarted {
         SessionStarted {
+            source: self.config.source.clone(),
+            parent: self.above.as_ref().map(|above| above.parent.id.clone()),
+            agent: self.agent(),
             front_end: self.config.front_end.clone(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             pid: std::process::id(),

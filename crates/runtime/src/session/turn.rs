@@ -8,6 +8,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
+/// The turn that a subagent works for: its own end with it, and what they change is counted there.
+#[derive(Debug)]
+pub(super) struct TurnAbove {
+    stop: Stop,
+    changes: Arc<TurnDiffTracker>,
+}
+
 /// One turn.
 #[derive(Debug)]
 pub struct Turn {
@@ -15,13 +22,22 @@ pub struct Turn {
     pub cwd: PathBuf,
     stop: Stop,
     /// What it changes.
-    pub(crate) changes: TurnDiffTracker,
+    pub(crate) changes: Arc<TurnDiffTracker>,
 }
 
 impl Turn {
     pub(super) fn new(services: &Arc<Services>) -> Self {
         let cwd = services.config.workspace.clone();
-        Self { cwd, stop: Stop::default(), changes: TurnDiffTracker::new(services) }
+        let (stop, changes) = match services.turn_above() {
+            Some(above) => (above.stop.child(), Arc::clone(&above.changes)),
+            None => (Stop::default(), Arc::new(TurnDiffTracker::new(services))),
+        };
+        Self { cwd, stop, changes }
+    }
+
+    /// What a turn of a subagent hangs on that works for a call of this one.
+    pub(super) fn as_above(&self) -> TurnAbove {
+        TurnAbove { stop: self.stop.clone(), changes: Arc::clone(&self.changes) }
     }
 
     /// All that the turn changed in the workspace until now.

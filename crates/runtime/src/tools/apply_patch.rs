@@ -299,6 +299,7 @@ impl ToolRuntime<PatchRequest> for PatchTool {
             reason: sandgate_protocol::visible(&approval.reason),
             grant_root,
             only_once,
+            agent: None,
         };
         let root = question.grant_root.clone();
         let answer = ctx.ask(Question::Patch(Box::new(question))).await;
@@ -321,6 +322,7 @@ impl ToolRuntime<PatchRequest> for PatchTool {
             cwd: request.plan.base.to_string_lossy().into_owned(),
             sandbox_permissions: Default::default(),
             justification: None,
+            agent: ctx.services.agent(),
         };
         let outside = Some(request.outside_in_few_words()).filter(|words| !words.is_empty());
         let judged = Judged {

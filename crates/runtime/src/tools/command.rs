@@ -281,6 +281,7 @@ impl ToolRuntime<ShellRequest> for CommandTool {
             proposed_rule: approval.proposed_rule,
             grant_offer: approval.grant_offer,
             without_sandbox: approval.without_sandbox,
+            agent: None,
         };
         ctx.ask(Question::Exec(Box::new(question))).await
     }
@@ -301,6 +302,7 @@ impl ToolRuntime<ShellRequest> for CommandTool {
             cwd: params.cwd.to_string_lossy().into_owned(),
             sandbox_permissions: params.sandbox_permissions,
             justification: params.justification.clone(),
+            agent: ctx.services.agent(),
         };
         let judged = Judged {
             call_id: ctx.call_id.clone(),

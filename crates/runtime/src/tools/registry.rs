@@ -1,9 +1,9 @@
 //! The tools by their names.
 
 use crate::orchestrator::{Recorded, ToolCtx};
-use crate::session::{Services, Turn};
+use crate::session::{ChildTerms, Requester, Services, Turn};
 use crate::tools::{apply_patch, files, live, parse, schema, shell, wrong_kind};
-use sandgate_protocol::{CallId, CodexErr, ToolOutput, ToolPayload};
+use sandgate_protocol::{AgentEvent, CallId, CodexErr, Event, ToolOutput, ToolPayload};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -112,6 +112,25 @@ impl<'a> ToolInvocation<'a> {
         }
     }
 
+    /// Begins the session of a subagent that works for this call. It ends when the last requester of it
+    /// is dropped; its turns end with the turn of the call, and what they change is counted there.
+    ///
+    /// # Errors
+    /// When there may be no further one, or its name is none, with a sentence for the model.
+    pub fn child(&self, terms: ChildTerms) -> Result<Requester, CodexErr> {
+        Requester::below(self.services, terms, self.turn)
+    }
+
+    /// The subagent that makes it; none if it is the session's own.
+    pub fn agent(&self) -> Option<String> {
+        self.services.agent()
+    }
+
+    /// Tells everybody who listens of something in the conversation that the call belongs to.
+    pub async fn tell(&self, event: AgentEvent) {
+        self.services.events.tell(&Event::Agent(event)).await;
+    }
+
     /// The same for the orchestrator.
     pub fn ctx(&self) -> ToolCtx<'a> {
         let Self { services, turn, call_id, tool_name, recorded, .. } = *self;
@@ -150,6 +169,16 @@ impl ToolRegistry {
             registry.register(Arc::clone(tool));
         }
         registry
+    }
+
+    /// Those of the tools that every session has which only look, or run commands that the sandbox keeps
+    /// from changing anything.
+    pub(crate) fn reading() -> Self {
+        const READING: [&str; 5] =
+            ["grep_files", "list_dir", "read_file", "shell", "shell_command"];
+        let Self { mut tools } = Self::standard();
+        tools.retain(|name, _| READING.contains(&name.as_str()));
+        Self { tools }
     }
 
     /// Adds a tool, in the place of another of its name.

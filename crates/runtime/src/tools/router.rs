@@ -127,6 +127,7 @@ fn record_refused(services: &Services, call: &ToolCall, turn: &Turn, error: &Cod
         cwd: turn.cwd.to_string_lossy().into_owned(),
         sandbox_permissions: SandboxPermissions::UseDefault,
         justification: None,
+        agent: services.agent(),
     };
     let ended = Ended {
         call_id: call_id(),

@@ -106,6 +106,7 @@ fn asked(argv: &[&str]) -> Record {
         cwd: "/work".to_owned(),
         sandbox_permissions: SandboxPermissions::UseDefault,
         justification: None,
+        agent: None,
     })
 }
 

@@ -121,6 +121,7 @@ impl ToolRuntime<TicketRequest> for FileTicket {
             proposed_rule: None,
             grant_offer: None,
             without_sandbox: false,
+            agent: None,
         };
         ctx.ask(Question::Exec(Box::new(question))).await
     }

@@ -65,6 +65,7 @@ fn look_at(path: &Path, what: &str, invocation: &ToolInvocation<'_>) -> Result<(
         cwd: invocation.turn.cwd.to_string_lossy().into_owned(),
         sandbox_permissions: SandboxPermissions::UseDefault,
         justification: None,
+        agent: invocation.services.agent(),
     }))?;
     let refused = refuse_secrets(path, config.home());
     let decision = match refused {
