@@ -27,6 +27,7 @@ mod request;
 mod resolve;
 pub mod rules;
 mod runtime;
+mod served;
 mod session;
 mod telemetry;
 mod terminal;
@@ -48,6 +49,7 @@ pub use outcome::CommandOutcome;
 pub use private::{make_private, open_file};
 pub use request::{CommandInput, CommandLine, KeepOutput, new_call_id};
 pub use runtime::Runtime;
+pub use served::{ServerPipe, ServerProgram, ServerWatch};
 pub use session::{BrokenPatches, Keeping, Requester, Session, SessionConfig, Turn};
 pub use telemetry::{
     TELEMETRY_PREVIEW_MAX_BYTES, TELEMETRY_PREVIEW_MAX_LINES, TELEMETRY_PREVIEW_TRUNCATION_NOTICE,

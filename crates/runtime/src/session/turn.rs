@@ -19,7 +19,7 @@ pub struct Turn {
 }
 
 impl Turn {
-    pub(super) fn new(services: &Arc<Services>) -> Self {
+    pub(crate) fn new(services: &Arc<Services>) -> Self {
         let cwd = services.config.workspace.clone();
         Self { cwd, stop: Stop::default(), changes: TurnDiffTracker::new(services) }
     }

@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 
 /// Does what a model asks for with one name.
 pub trait ToolHandler: Send + Sync {
@@ -115,7 +115,7 @@ impl<'a> ToolInvocation<'a> {
     /// The same for the orchestrator.
     pub fn ctx(&self) -> ToolCtx<'a> {
         let Self { services, turn, call_id, tool_name, recorded, .. } = *self;
-        ToolCtx { services, turn, call_id, tool_name, recorded }
+        ToolCtx { services, turn, call_id, tool_name, recorded, own_policy: None }
     }
 }
 
@@ -191,6 +191,44 @@ impl ToolRegistry {
             .collect();
         near.sort();
         near.into_iter().take(3).map(|(_, known)| known.clone()).collect()
+    }
+}
+
+/// The tools of a session: those that it began with, and groups of others that come and go while it runs.
+pub(crate) struct SessionTools {
+    own: ToolRegistry,
+    groups: RwLock<Groups>,
+}
+
+struct Groups {
+    by_name: BTreeMap<String, Vec<Arc<dyn ToolHandler>>>,
+    /// All of them together with the session's own.
+    all: Arc<ToolRegistry>,
+}
+
+impl From<ToolRegistry> for SessionTools {
+    fn from(own: ToolRegistry) -> Self {
+        let groups = Groups { by_name: BTreeMap::new(), all: Arc::new(own.clone()) };
+        Self { own, groups: RwLock::new(groups) }
+    }
+}
+
+impl SessionTools {
+    /// The tools as they are now.
+    pub(crate) fn current(&self) -> Arc<ToolRegistry> {
+        Arc::clone(&self.groups.read().unwrap_or_else(PoisonError::into_inner).all)
+    }
+
+    /// Replaces a group. A name that the session's own tools or a group before this one have stays
+    /// theirs: what comes later cannot put itself in the place of what a person knows.
+    pub(crate) fn replace(&self, group: &str, tools: Vec<Arc<dyn ToolHandler>>) {
+        let mut groups = self.groups.write().unwrap_or_else(PoisonError::into_inner);
+        groups.by_name.insert(group.to_owned(), tools);
+        let mut all = self.own.clone();
+        for tool in groups.by_name.values().flatten() {
+            all.tools.entry(tool.spec().name).or_insert_with(|| Arc::clone(tool));
+        }
+        groups.all = Arc::new(all);
     }
 }
 
