@@ -9,6 +9,7 @@
 
 mod conversation;
 mod instructions;
+mod mcp;
 mod provider;
 pub mod rollout;
 
@@ -16,6 +17,7 @@ pub use conversation::{Conversation, ConversationOptions, Limits, TurnEnd, UserI
 pub use instructions::{
     DEFAULT_PROJECT_DOC_BYTES, InstructionSources, Instructions, instructions, surroundings,
 };
+pub use mcp::{McpServers, server_programs};
 pub use provider::{
     ModelError, ModelEvent, ModelRequest, ModelStream, OfflineProvider, Provider, ScriptProvider,
     StopReason,
