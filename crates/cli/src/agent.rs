@@ -6,7 +6,7 @@ use sandgate_agent::{
     ConversationOptions, DEFAULT_PROJECT_DOC_BYTES, InstructionSources, Limits, OfflineProvider,
     Provider, ScriptProvider, instructions,
 };
-use sandgate_config::Settings;
+use sandgate_config::{Settings, UpTo};
 use sandgate_protocol::SessionSource;
 use std::path::Path;
 use std::sync::Arc;
@@ -55,7 +55,7 @@ impl CliModel {
         let cwd = session.config.workspace.canonicalize();
         let cwd = cwd.unwrap_or_else(|_| session.config.workspace.clone());
         let home = config_home();
-        let most_bytes = settings.project_doc_max_bytes.map(|most| most.get());
+        let most_bytes = settings.project_doc_max_bytes.map(UpTo::get);
         let told = instructions(&InstructionSources {
             config_home: home.as_deref(),
             trusted_root: session.trusted_root.as_deref(),

@@ -24,6 +24,7 @@ mod policy;
 mod run;
 mod sandbox;
 mod session;
+mod sessions;
 mod settings;
 mod signals;
 mod telemetry;
@@ -41,6 +42,7 @@ fn main() -> ExitCode {
     match asked {
         Ok(Verb::Run(arguments)) => run::run(arguments),
         Ok(Verb::Exec(arguments)) => exec::exec(arguments),
+        Ok(Verb::Sessions(arguments)) => sessions::sessions(&arguments),
         Ok(Verb::Call(arguments)) => call::call(&arguments),
         Ok(Verb::Patch(arguments)) => patch::patch(&arguments),
         Ok(Verb::Sandbox(arguments)) => sandbox::sandbox(arguments),

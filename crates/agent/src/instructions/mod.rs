@@ -161,6 +161,9 @@ mod tests {
         InstructionSources { config_home: Some(home), trusted_root: root, cwd, most_bytes }
     }
 
+    /// spec AGENT.12: A model is told of the person's `AGENTS.md` and of those from the root of a
+    /// trusted project down to the working directory, in this order, up to a limit; nothing of a
+    /// project that is not trusted is read, and no link.
     #[test]
     fn the_nearest_file_has_the_last_word() {
         let (home, root) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
@@ -179,6 +182,9 @@ mod tests {
         assert_eq!((told.files.len(), told.notes.len()), (3, 0));
     }
 
+    /// spec AGENT.12: A model is told of the person's `AGENTS.md` and of those from the root of a
+    /// trusted project down to the working directory, in this order, up to a limit; nothing of a
+    /// project that is not trusted is read, and no link.
     #[test]
     fn nothing_of_a_project_that_is_not_trusted_is_read() {
         let (home, root) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
@@ -187,6 +193,9 @@ mod tests {
         assert_eq!(told.text, BASE);
     }
 
+    /// spec AGENT.12: A model is told of the person's `AGENTS.md` and of those from the root of a
+    /// trusted project down to the working directory, in this order, up to a limit; nothing of a
+    /// project that is not trusted is read, and no link.
     #[test]
     fn there_is_a_limit_and_it_is_told() {
         let (home, root) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
@@ -196,6 +205,9 @@ mod tests {
         assert!(told.notes[0].contains("32768 of 65536 bytes"), "{:?}", told.notes);
     }
 
+    /// spec AGENT.12: A model is told of the person's `AGENTS.md` and of those from the root of a
+    /// trusted project down to the working directory, in this order, up to a limit; nothing of a
+    /// project that is not trusted is read, and no link.
     #[cfg(unix)]
     #[test]
     fn a_link_or_a_pipe_of_a_project_is_not_read() {

@@ -21,17 +21,21 @@ pub struct Found {
     pub path: PathBuf,
 }
 
-/// The conversations that are on disk, the one that was last written to first; at most `most`. Files
-/// that are no conversations are passed over.
+/// The conversations on disk that are wanted, the one that was last written to first; at most `most`.
+/// Files that are no conversations are passed over.
 ///
 /// # Errors
 /// When the directory cannot be listed.
-pub fn list(config_home: &Path, most: usize) -> Result<Vec<Found>, RolloutError> {
+pub fn list(
+    config_home: &Path,
+    most: usize,
+    is_wanted: impl Fn(&SessionMeta) -> bool,
+) -> Result<Vec<Found>, RolloutError> {
     let mut files = Vec::new();
     collect(&directory(config_home), 3, &mut files)?;
     files.sort_by(|one, other| other.cmp(one));
     let look = |(changed, path): (std::time::SystemTime, PathBuf)| {
-        let (meta, prompt) = look_at(&path)?;
+        let (meta, prompt) = look_at(&path).filter(|(meta, _)| is_wanted(meta))?;
         let changed = jiff::Timestamp::try_from(changed).ok()?;
         Some(Found { meta, prompt, changed, path })
     };

@@ -85,6 +85,13 @@ pub struct SessionMeta {
     pub instructions: String,
 }
 
+impl SessionMeta {
+    /// Whether another conversation began it.
+    pub fn is_of_subagent(&self) -> bool {
+        matches!(self.source, SessionSource::SubAgent(_))
+    }
+}
+
 /// A line of the file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct Line {

@@ -25,6 +25,14 @@ Exit codes: 0 when the model has ended its turn; 1 when it could not be asked, o
 settings allow; 77 when a decision was needed and nobody could give it; 130 when you called it off;
 125 if sandgate itself failed; 2 if this command line makes no sense.";
 
+const RESUME_HELP: &str = "\
+Examples:
+  sandgate resume --last 'now the tests'      goes on with the last conversation
+  sandgate resume 01a1e495 'now the tests'    with the one whose id begins like this
+
+It works where it worked before, unless --cd says otherwise, and with the same model and provider, unless
+--model or --provider do. Policies are those of your settings now. Exit codes are those of sandgate exec.";
+
 /// The longest prompt that is read, in bytes.
 const LONGEST_PROMPT: u64 = 1024 * 1024;
 /// The largest picture that is read, in bytes.
@@ -41,10 +49,41 @@ pub(crate) struct CliExec {
     prompt: Option<String>,
 
     #[command(flatten)]
-    pub(super) model: CliModel,
+    work: CliWork,
+
+    /// Do not write this conversation down
+    #[arg(long)]
+    ephemeral: bool,
+}
+
+/// What may follow `sandgate resume`.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = RESUME_HELP,
+    override_usage = "sandgate resume [OPTIONS] ID PROMPT\n       sandgate resume [OPTIONS] --last PROMPT"
+)]
+pub(crate) struct CliResume {
+    /// The conversation, by its id or the beginning of it; and what the model is to do, or - to read
+    /// that from standard input
+    #[arg(value_name = "ID PROMPT", num_args = 0..=2)]
+    words: Vec<String>,
+
+    /// The one that was last at work
+    #[arg(long)]
+    last: bool,
 
     #[command(flatten)]
-    pub(super) session: CliSession,
+    work: CliWork,
+}
+
+/// What may be said about the work of a model.
+#[derive(Debug, clap::Args)]
+pub(crate) struct CliWork {
+    #[command(flatten)]
+    model: CliModel,
+
+    #[command(flatten)]
+    session: CliSession,
 
     /// Show the model this picture; can be repeated
     #[arg(long, short = 'i', value_name = "FILE")]
@@ -61,13 +100,9 @@ pub(crate) struct CliExec {
     /// Print every event as a JSON line, and nothing else, to standard output
     #[arg(long)]
     json: bool,
-
-    /// Do not write this conversation down
-    #[arg(long)]
-    ephemeral: bool,
 }
 
-/// What `sandgate exec` is to do.
+/// What `sandgate exec` or `sandgate resume` is to do.
 #[derive(Debug)]
 pub(crate) struct ExecArguments {
     pub(super) input: UserInput,
@@ -76,29 +111,74 @@ pub(crate) struct ExecArguments {
     pub(super) output_last_message: Option<PathBuf>,
     pub(super) output_schema: Option<serde_json::Value>,
     pub(super) json: bool,
-    pub(super) ephemeral: bool,
+    pub(super) conversation: Which,
+}
+
+/// Which conversation the work belongs to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Which {
+    /// A new one, that is written down.
+    New,
+    /// A new one that leaves nothing behind.
+    Ephemeral,
+    /// The one that was last at work.
+    Last,
+    /// The one whose id begins like this.
+    Named(String),
 }
 
 /// Turns what was written into what is meant.
 pub(crate) fn understand(exec: CliExec) -> Result<ExecArguments, clap::Error> {
-    let wrong = |message: String| usage_error("exec", ErrorKind::ValueValidation, message);
-    exec.session.check().map_err(wrong)?;
-    if exec.session.decide() == Decide::ByLines {
+    let conversation = if exec.ephemeral { Which::Ephemeral } else { Which::New };
+    understand_work("exec", exec.work, exec.prompt, conversation)
+}
+
+/// Turns what was written into what is meant.
+pub(crate) fn understand_resume(resume: CliResume) -> Result<ExecArguments, clap::Error> {
+    let mut words = resume.words.into_iter();
+    let conversation = match resume.last {
+        true => Which::Last,
+        false => Which::Named(words.next().ok_or_else(|| {
+            let message =
+                "name the conversation, or write --last; sandgate sessions list shows them";
+            usage_error("resume", ErrorKind::MissingRequiredArgument, message.to_owned())
+        })?),
+    };
+    let prompt = words.next();
+    match words.next() {
+        None => understand_work("resume", resume.work, prompt, conversation),
+        Some(_) => {
+            let message =
+                "with --last there is only a prompt; put quotation marks around it".to_owned();
+            Err(usage_error("resume", ErrorKind::TooManyValues, message))
+        }
+    }
+}
+
+fn understand_work(
+    verb: &str,
+    work: CliWork,
+    text: Option<String>,
+    conversation: Which,
+) -> Result<ExecArguments, clap::Error> {
+    let wrong = |message: String| usage_error(verb, ErrorKind::ValueValidation, message);
+    work.session.check().map_err(wrong)?;
+    if work.session.decide() == Decide::ByLines {
         let message = "--decide stdin is for sandgate call; write ./stdin for a file of that name";
         return Err(wrong(message.to_owned()));
     }
-    let text = prompt(exec.prompt).map_err(wrong)?;
+    let text = prompt(text).map_err(wrong)?;
     let images =
-        exec.image.iter().map(|file| image(file)).collect::<Result<_, _>>().map_err(wrong)?;
-    let output_schema = exec.output_schema.as_deref().map(schema).transpose().map_err(wrong)?;
+        work.image.iter().map(|file| image(file)).collect::<Result<_, _>>().map_err(wrong)?;
+    let output_schema = work.output_schema.as_deref().map(schema).transpose().map_err(wrong)?;
     Ok(ExecArguments {
         input: UserInput { text, images },
-        model: exec.model,
-        session: exec.session,
-        output_last_message: exec.output_last_message,
+        model: work.model,
+        session: work.session,
+        output_last_message: work.output_last_message,
         output_schema,
-        json: exec.json,
-        ephemeral: exec.ephemeral,
+        json: work.json,
+        conversation,
     })
 }
 

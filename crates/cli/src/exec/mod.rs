@@ -3,14 +3,16 @@
 mod arguments;
 mod show;
 
-pub(crate) use arguments::{CliExec, ExecArguments, understand};
+pub(crate) use arguments::{CliExec, CliResume, ExecArguments, understand, understand_resume};
 
 use crate::agent::PreparedAgent;
 use crate::decide::{Decider, Feedback};
 use crate::session::PreparedSession;
-use crate::settings::config_home;
+use crate::settings::{SettingsError, config_home};
 use crate::signals::Signals;
 use crate::{exit, notes, telemetry};
+use arguments::Which;
+use sandgate_agent::rollout::{self, Recorded, RolloutError};
 use sandgate_agent::{Conversation, TurnEnd};
 use sandgate_protocol::{AnsweredBy, Event, SIGNAL_INTERRUPT, SessionSource, visible_line};
 use sandgate_runtime::{Approver, Delivery, Runtime, Session, Stop};
@@ -21,32 +23,63 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 /// Lets the model work and says how this program is to end.
-pub(crate) fn exec(arguments: ExecArguments) -> ExitCode {
-    let prepared = arguments.session.prepare().and_then(|session| {
-        let agent = arguments.model.prepare(&session, SessionSource::Exec)?;
-        Ok((session, agent))
-    });
-    let (session, agent) = match prepared {
+pub(crate) fn exec(mut arguments: ExecArguments) -> ExitCode {
+    let prepared = prepare(&mut arguments);
+    let (recorded, session, agent) = match prepared {
         Ok(prepared) => prepared,
         Err(error) => return ExitCode::from(error.tell()),
     };
-    let code = start(arguments, session, agent).unwrap_or_else(|error| {
+    let code = start(arguments, recorded, session, agent).unwrap_or_else(|error| {
         complain(&error.to_string());
         exit::FAILED
     });
     ExitCode::from(code)
 }
 
+/// Reads what there is to read: the conversation that is gone on with, the settings, and what the model
+/// is told.
+fn prepare(
+    arguments: &mut ExecArguments,
+) -> Result<(Option<Recorded>, PreparedSession, PreparedAgent), SettingsError> {
+    let recorded = recorded(&arguments.conversation)
+        .map_err(|error| SettingsError::usage(error.to_string()))?;
+    if let Some(recorded) = &recorded {
+        let meta = &recorded.meta;
+        arguments.session.cd.get_or_insert_with(|| meta.cwd.clone());
+        if arguments.model.provider.is_none() {
+            arguments.model.provider = Some(meta.provider.clone());
+            arguments.model.model.get_or_insert_with(|| meta.model.clone());
+        }
+    }
+    let session = arguments.session.prepare()?;
+    let agent = arguments.model.prepare(&session, SessionSource::Exec)?;
+    Ok((recorded, session, agent))
+}
+
+fn recorded(which: &Which) -> Result<Option<Recorded>, RolloutError> {
+    let home = config_home().unwrap_or_default();
+    let path = match which {
+        Which::New | Which::Ephemeral => return Ok(None),
+        Which::Named(name) => rollout::find(&home, name)?,
+        Which::Last => {
+            let last = rollout::list(&home, 1, |meta| !meta.is_of_subagent())?.pop();
+            last.ok_or_else(|| RolloutError::NotFound("--last".to_owned()))?.path
+        }
+    };
+    rollout::read(&path).map(Some)
+}
+
 /// Makes the two runtimes, ours first: it forks, and that must come before threads.
 fn start(
     arguments: ExecArguments,
+    recorded: Option<Recorded>,
     session: PreparedSession,
     agent: PreparedAgent,
 ) -> io::Result<u8> {
     let runtime = Arc::new(Runtime::start().map_err(io::Error::other)?);
     let _telemetry = telemetry::start(session.collector.as_deref());
     let asynchronous = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let code = asynchronous.block_on(work(runtime, arguments, session, agent));
+    let code = asynchronous.block_on(work(runtime, arguments, recorded, session, agent));
     // A question that nobody answered in time is still being read from the terminal, and that read
     // cannot be called off.
     asynchronous.shutdown_background();
@@ -56,6 +89,7 @@ fn start(
 async fn work(
     runtime: Arc<Runtime>,
     arguments: ExecArguments,
+    recorded: Option<Recorded>,
     prepared: PreparedSession,
     agent: PreparedAgent,
 ) -> io::Result<u8> {
@@ -69,10 +103,18 @@ async fn work(
     for note in notes {
         let _ = io::stderr().write_all(&notes::warning(&visible_line(&note)));
     }
-    let mut conversation = Conversation::start(session.requester(), provider, options);
-    if let Some(home) = config_home().filter(|_| !arguments.ephemeral) {
-        conversation = conversation.recorded(&home, None).map_err(io::Error::other)?;
-    }
+    let requester = session.requester();
+    let conversation = match recorded {
+        Some(recorded) => Conversation::resume(requester, provider, options, recorded),
+        None => {
+            let conversation = Conversation::start(requester, provider, options);
+            match config_home().filter(|_| arguments.conversation != Which::Ephemeral) {
+                Some(home) => conversation.recorded(&home, None),
+                None => Ok(conversation),
+            }
+        }
+    };
+    let conversation = conversation.map_err(io::Error::other)?;
     let decide = arguments.session.decide();
     let decider = Decider::new(&decide, Feedback::ToModel)?;
     let approver = decider.can_answer().then(|| session.approver(decide.answering()));
