@@ -138,7 +138,7 @@ impl Scene {
     }
 
     fn recorded(&self) -> Vec<Record> {
-        let read = entries(&audit_directory(self.home.path())).unwrap();
+        let read = entries(&audit_directory(self.home.path()), None).unwrap();
         read.map(|entry| entry.unwrap().record).collect()
     }
 }

@@ -13,9 +13,9 @@ use crate::signals::Signals;
 use crate::{exit, notes, telemetry};
 use arguments::Which;
 use sandgate_agent::rollout::{self, Recorded, RolloutError};
-use sandgate_agent::{Conversation, TurnEnd};
+use sandgate_agent::{Conversation, McpServers, TurnEnd, server_programs};
 use sandgate_protocol::{AnsweredBy, Event, SIGNAL_INTERRUPT, SessionSource, visible_line};
-use sandgate_runtime::{Approver, Delivery, Runtime, Session, Stop};
+use sandgate_runtime::{Approver, Delivery, Events, Runtime, Session, Stop};
 use show::Show;
 use std::io::{self, Write as _};
 use std::path::Path;
@@ -97,8 +97,10 @@ async fn work(
     let signals = Signals::listen(&stop)?;
     let mut config = prepared.config;
     config.front_end = "exec".to_owned();
+    let PreparedAgent { provider, mut options, mcp_servers, notes } = agent;
+    let own_env = config.own_env.clone();
+    config.servers = server_programs(&mcp_servers, &own_env);
     let session = Session::start(runtime, config).map_err(io::Error::other)?;
-    let PreparedAgent { provider, mut options, notes } = agent;
     options.output_schema = arguments.output_schema;
     for note in notes {
         let _ = io::stderr().write_all(&notes::warning(&visible_line(&note)));
@@ -120,7 +122,11 @@ async fn work(
     let approver = decider.can_answer().then(|| session.approver(decide.answering()));
     let show = Show::new(arguments.json);
     let mut watch = Watch { show, decider, approver, stop, nobody: false };
-    let (conversation, end) = watch.turn(&session, conversation, arguments.input).await?;
+    // From here on somebody hears what they ask and why they fail.
+    let events = session.events(Delivery::Complete).await;
+    let mcp = McpServers::start(&session.requester(), mcp_servers, &own_env);
+    let conversation = conversation.with_mcp(mcp);
+    let (conversation, end) = watch.turn(events, conversation, arguments.input).await?;
     watch.show.end();
     let code = watch.conclude(&conversation, &end, signals.received())?;
     if let (Some(file), TurnEnd::Complete { last_message }) = (&arguments.output_last_message, &end)
@@ -150,11 +156,10 @@ impl Watch {
     /// Takes the turn. It goes on while a question is open: a subagent may have no part in that.
     async fn turn(
         &mut self,
-        session: &Session,
+        mut events: Events,
         mut conversation: Conversation,
         input: sandgate_agent::UserInput,
     ) -> io::Result<(Conversation, TurnEnd)> {
-        let mut events = session.events(Delivery::Complete).await;
         let stop = self.stop.clone();
         let mut working = tokio::spawn(async move {
             let end = conversation.turn(input, &stop).await;

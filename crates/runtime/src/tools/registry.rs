@@ -268,6 +268,46 @@ mod tests {
         assert_eq!(names.join(" "), own);
     }
 
+    struct Named(&'static str, &'static str);
+
+    impl ToolHandler for Named {
+        fn spec(&self) -> ToolSpec {
+            let (name, description) = (self.0.to_owned(), self.1.to_owned());
+            ToolSpec { name, description, parameters: Value::Null }
+        }
+
+        fn is_mutating(&self, _: &ToolInvocation<'_>) -> bool {
+            true
+        }
+
+        fn handle<'a>(&'a self, _: ToolInvocation<'a>) -> ToolFuture<'a> {
+            Box::pin(async { Ok(ToolOutput::text("", true)) })
+        }
+    }
+
+    /// spec MCP.21: The tools of a server come and go as a group, and none takes the name of one of the
+    /// session's own or of another server's.
+    #[test]
+    fn a_group_takes_nobody_elses_name() {
+        let tools = SessionTools::from(ToolRegistry::standard());
+        let own = tools.current().specs().len();
+        let group = |names: &[&'static str], by| -> Vec<Arc<dyn ToolHandler>> {
+            names.iter().map(|name| Arc::new(Named(name, by)) as Arc<dyn ToolHandler>).collect()
+        };
+        tools.replace("b", group(&["b__x", "shell", "container.exec", "z"], "b"));
+        tools.replace("a", group(&["a__x", "z"], "a"));
+        let current = tools.current();
+        let described = |name: &str| current.get(name).unwrap().spec().description;
+        assert_eq!((described("a__x"), described("b__x")), ("a".to_owned(), "b".to_owned()));
+        assert_eq!(described("z"), "a", "the order of the groups decides, not the time");
+        assert_ne!(described("shell"), "b");
+        assert_ne!(described("container.exec"), "b");
+        assert_eq!(current.specs().len(), own + 3);
+        tools.replace("b", Vec::new());
+        assert!(tools.current().get("b__x").is_err());
+        assert!(current.get("b__x").is_ok(), "whoever has the list already keeps it");
+    }
+
     #[test]
     fn a_name_that_is_nearly_right_is_told_what_is_right() {
         assert_eq!(
