@@ -1,6 +1,10 @@
 //! MCP servers: started through the gate, their tools called, their failures borne.
 
 #![cfg(target_os = "linux")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "a server over HTTP is started by nobody but the test"
+)]
 
 mod http_server;
 
@@ -48,6 +52,8 @@ struct Scene {
     servers: McpServers,
     events: Events,
     decision: ReviewDecision,
+    /// All that came until now.
+    warnings: Vec<String>,
 }
 
 /// What came of a call.
@@ -73,7 +79,8 @@ impl Scene {
         let events = session.events(Delivery::Complete).await;
         let servers = McpServers::start(&session.requester(), servers, &own_env);
         let decision = ReviewDecision::Approved;
-        Self { workspace, home, session: Some(session), servers, events, decision }
+        let (session, warnings) = (Some(session), Vec::new());
+        Self { workspace, home, session, servers, events, decision, warnings }
     }
 
     /// One with these servers, all of which have started or failed.
@@ -115,12 +122,14 @@ impl Scene {
         let result = loop {
             tokio::select! {
                 biased;
-                event = self.events.next() => {
-                    if let Event::ExecApprovalRequest(request) = &event.unwrap().event {
+                event = self.events.next() => match &event.unwrap().event {
+                    Event::ExecApprovalRequest(request) => {
                         questions.push(format!("{} ({})", request.command_text, request.reason));
                         approver.answer(&request.approval_id, self.decision.clone()).unwrap();
                     }
-                }
+                    Event::Warning(notice) => self.warnings.push(notice.message.clone()),
+                    _ => {}
+                },
                 mut results = &mut calling => break results.remove(0),
             }
         };
@@ -128,13 +137,14 @@ impl Scene {
         Outcome { text: content.clone(), result, questions }
     }
 
-    /// Waits for a warning, which comes.
+    /// The first warning, which comes.
     async fn warning(&mut self) -> String {
-        loop {
+        while self.warnings.is_empty() {
             if let Event::Warning(notice) = &self.events.next().await.unwrap().event {
-                return notice.message.clone();
+                self.warnings.push(notice.message.clone());
             }
         }
+        self.warnings[0].clone()
     }
 
     fn recorded(&self) -> Vec<Record> {
@@ -367,7 +377,10 @@ async fn a_server_that_crashes_takes_only_its_own_tools_along() {
     while scene.tools().iter().any(|name| name.starts_with("test__")) {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
+    let warning = scene.warning().await;
+    assert!(warning.starts_with("MCP server test: it has ended with code 3"), "{warning}");
     assert_eq!(scene.call("other__echo", json!({"text": "here"})).await.text, "here");
+    assert_eq!(scene.warnings.len(), 1, "{:?}", scene.warnings);
 }
 
 /// spec MCP.15: What is no message is passed over, and a message that is too large is none.
