@@ -19,6 +19,7 @@ pub use instructions::{
 };
 pub use mcp::{McpServers, server_programs};
 pub use provider::{
-    ModelError, ModelEvent, ModelRequest, ModelStream, OfflineProvider, Provider, ScriptProvider,
-    StopReason,
+    DEFAULT_PROVIDER, KeyCommand, ModelError, ModelEvent, ModelRequest, ModelStream,
+    OfflineProvider, Provider, ScriptProvider, StopReason, Surroundings, default_model,
+    key_variables, provider,
 };
