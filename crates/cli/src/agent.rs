@@ -6,7 +6,7 @@ use sandgate_agent::{
     ConversationOptions, DEFAULT_PROJECT_DOC_BYTES, DEFAULT_PROVIDER, InstructionSources, Limits,
     ModelRiskAssessor, Provider, SpawnAgent, Surroundings, default_model, instructions,
 };
-use sandgate_config::{Settings, UpTo};
+use sandgate_config::{McpServer, Settings, UpTo};
 use sandgate_protocol::SessionSource;
 use sandgate_runtime::{SessionConfig, ToolHandler};
 use std::path::Path;
@@ -30,6 +30,8 @@ pub(crate) struct CliModel {
 pub(crate) struct PreparedAgent {
     pub(crate) provider: Arc<dyn Provider>,
     pub(crate) options: ConversationOptions,
+    /// The servers whose tools the model has.
+    pub(crate) mcp_servers: Vec<McpServer>,
     /// What the person should know, as sentences.
     pub(crate) notes: Vec<String>,
 }
@@ -103,7 +105,14 @@ impl CliModel {
                 .unwrap_or(DEFAULT_PROJECT_DOC_BYTES),
         });
         options.instructions = told.text;
-        Ok(PreparedAgent { provider, options, notes: told.notes })
+        let (mut mcp_servers, mut notes) = (Vec::new(), told.notes);
+        for server in session.settings.mcp_servers() {
+            match server {
+                Ok(server) => mcp_servers.push(server),
+                Err(error) => notes.push(format!("{error}, so it is not used")),
+            }
+        }
+        Ok(PreparedAgent { provider, options, mcp_servers, notes })
     }
 }
 

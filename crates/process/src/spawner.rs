@@ -1,7 +1,11 @@
 //! Starts processes from the environments that the sandbox made.
 
+use crate::broadcast::Broadcast;
+use crate::drive::OutputSink;
 use crate::error::SpawnError;
-use crate::handle::{SpawnedProcess, supervise};
+use crate::handle::{ProcessHandle, SpawnedProcess, start, supervise};
+use crate::live::LiveEnd;
+use crate::output::RawStream;
 use crate::sys::{Launch, Launched, Nursery, Stdio};
 use sandgate_sandbox::ExecEnv;
 use std::sync::Arc;
@@ -64,6 +68,24 @@ impl Spawner {
     ) -> Result<SpawnedProcess, SpawnError> {
         let launched = self.launch(env, Stdio::Pipes(stdin)).await?;
         Ok(supervise(launched))
+    }
+
+    /// Starts a command with pipes for its input and output, to live until it ends or its handle is dropped.
+    /// All that it writes goes to `sink`, which holds it up while it takes its time, and which `on_end` gets
+    /// back when it has ended. Nothing of it is kept.
+    ///
+    /// # Errors
+    /// When the command cannot be started; see [`SpawnError`].
+    pub async fn spawn_into<S: OutputSink + 'static, E: Future<Output = ()> + Send>(
+        &self,
+        env: &ExecEnv,
+        sink: S,
+        on_end: impl FnOnce(S, LiveEnd) -> E + Send + 'static,
+    ) -> Result<ProcessHandle, SpawnError> {
+        let launched = self.launch(env, Stdio::Pipes(Stdin::Piped)).await?;
+        let on_end =
+            |sink, finished| on_end(sink, LiveEnd::new(finished, RawStream::from(Vec::new())));
+        Ok(start(launched, Broadcast::new(), sink, |_| {}, on_end))
     }
 
     /// Starts a command on a terminal of its own, to live until it ends or its handle is dropped.

@@ -27,6 +27,7 @@ mod request;
 mod resolve;
 pub mod rules;
 mod runtime;
+mod served;
 mod session;
 #[cfg(unix)]
 mod snapshot;
@@ -50,6 +51,7 @@ pub use outcome::CommandOutcome;
 pub use private::{make_private, open_file};
 pub use request::{CommandInput, CommandLine, KeepOutput, new_call_id};
 pub use runtime::Runtime;
+pub use served::{ServerPipe, ServerProgram, ServerWatch};
 pub use session::{
     BrokenPatches, Keeping, Requester, Session, SessionConfig, SnapshotOptions, Turn,
 };

@@ -9,6 +9,7 @@ mod spent;
 pub use input::UserInput;
 
 use crate::instructions::surroundings;
+use crate::mcp::McpServers;
 use crate::provider::{ModelError, Provider};
 use crate::rollout::{Recorded, Rollout, RolloutError, SessionMeta};
 use ask::{Asked, Response};
@@ -34,6 +35,8 @@ pub struct Conversation {
     used: TokenUsage,
     /// How many tokens the history has, as the model counts them.
     tokens: u64,
+    /// The servers whose tools the model has beside the session's own.
+    mcp: McpServers,
 }
 
 /// What a conversation is begun with.
@@ -119,7 +122,14 @@ impl Conversation {
     ) -> Self {
         let id = uuid::Uuid::now_v7().to_string();
         let (history, used, tokens) = (History::default(), TokenUsage::default(), 0);
-        Self { id, requester, provider, options, history, used, tokens }
+        let mcp = McpServers::default();
+        Self { id, requester, provider, options, history, used, tokens, mcp }
+    }
+
+    /// Gives the model the tools of these servers. The first turn waits until each has started or failed.
+    #[must_use]
+    pub fn with_mcp(self, mcp: McpServers) -> Self {
+        Self { mcp, ..self }
     }
 
     /// Has everything that is said and done written down.
@@ -164,8 +174,8 @@ impl Conversation {
         let mut history = History::of(recorded.items);
         history.record_in(rollout);
         history.answer_open_calls();
-        let (id, used) = (recorded.meta.id, recorded.used);
-        Ok(Self { id, requester, provider, options, history, used, tokens })
+        let (id, used, mcp) = (recorded.meta.id, recorded.used, McpServers::default());
+        Ok(Self { id, requester, provider, options, history, used, tokens, mcp })
     }
 
     /// What it is known by.
@@ -190,6 +200,10 @@ impl Conversation {
         let turn = self.requester.begin_turn().stopped_by(stop);
         let (model, provider) = (self.options.model.clone(), self.provider.name().to_owned());
         self.requester.tell(AgentEvent::TaskStarted { model, provider }).await;
+        tokio::select! {
+            () = turn.cancellation().cancelled() => {}
+            () = self.mcp.settled() => {}
+        }
         let end = self.work(&turn).await;
         self.history.answer_open_calls();
         self.requester.end_turn(turn).await;

@@ -14,9 +14,9 @@ use crate::signals::Signals;
 use crate::{exit, notes, telemetry};
 use arguments::Which;
 use sandgate_agent::rollout::{self, Recorded, RolloutError};
-use sandgate_agent::{Conversation, TurnEnd};
+use sandgate_agent::{Conversation, McpServers, TurnEnd, server_programs};
 use sandgate_protocol::{AnsweredBy, Event, SIGNAL_INTERRUPT, SessionSource, visible_line};
-use sandgate_runtime::{Approver, Delivery, Runtime, Session, Stop};
+use sandgate_runtime::{Approver, Delivery, Events, Runtime, Session, Stop};
 use std::io::{self, Write as _};
 use std::path::Path;
 use std::process::ExitCode;
@@ -100,8 +100,10 @@ async fn work(
     config.source = Some(SessionSource::Exec);
     let recorded_in = config_home().filter(|_| arguments.conversation != Which::Ephemeral);
     let subagents = agent.equip(&mut config, prepared.settings.settings(), recorded_in.as_deref());
+    let PreparedAgent { provider, mut options, mcp_servers, notes } = agent;
+    let own_env = config.own_env.clone();
+    config.servers = server_programs(&mcp_servers, &own_env);
     let session = Session::start(runtime, config).map_err(io::Error::other)?;
-    let PreparedAgent { provider, mut options, notes } = agent;
     options.output_schema = arguments.output_schema;
     for note in notes {
         let _ = io::stderr().write_all(&notes::warning(&visible_line(&note)));
@@ -117,7 +119,7 @@ async fn work(
             }
         }
     };
-    let mut conversation = conversation.map_err(io::Error::other)?;
+    let conversation = conversation.map_err(io::Error::other)?;
     if let Some(subagents) = subagents {
         subagents.works_for(&conversation);
     }
@@ -126,11 +128,15 @@ async fn work(
     let approver = decider.can_answer().then(|| session.approver(decide.answering()));
     let show = Show::new(arguments.json);
     let (mut watch, input) = (Watch::new(show, decider, approver, stop.clone()), arguments.input);
+    // From here on somebody hears what they ask and why they fail.
+    let events = session.events(Delivery::Complete).await;
+    let mcp = McpServers::start(&session.requester(), mcp_servers, &own_env);
+    let mut conversation = conversation.with_mcp(mcp);
     let turn = async move {
         let end = conversation.turn(input, &stop).await;
         (conversation, end)
     };
-    let (conversation, end) = watch.until(&session, turn).await?;
+    let (conversation, end) = watch.until(events, turn).await?;
     let code = watch.conclude(&conversation, &end, signals.received())?;
     if let (Some(file), TurnEnd::Complete { last_message }) = (&arguments.output_last_message, &end)
     {
@@ -173,10 +179,9 @@ impl Watch {
     /// Has the work done. It goes on while a question is open: a subagent may have no part in that.
     pub(crate) async fn until<T: Send + 'static>(
         &mut self,
-        session: &Session,
+        mut events: Events,
         work: impl Future<Output = T> + Send + 'static,
     ) -> io::Result<T> {
-        let mut events = session.events(Delivery::Complete).await;
         let mut working = tokio::spawn(work);
         let interrupted = self.stop.interrupt.clone();
         let ended = loop {

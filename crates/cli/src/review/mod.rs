@@ -21,7 +21,7 @@ use sandgate_protocol::{
     visible_line,
 };
 use sandgate_runtime::{
-    BrokenPatches, ChildTerms, ChildTools, Requester, Runtime, Session, Stop, TurnDiffs,
+    BrokenPatches, ChildTerms, ChildTools, Delivery, Requester, Runtime, Session, Stop, TurnDiffs,
 };
 use std::io::{self, Write as _};
 use std::process::ExitCode;
@@ -89,7 +89,8 @@ async fn work(
     let approver = decider.can_answer().then(|| session.approver(decide.answering()));
     let mut watch = Watch::new(Show::new(false), decider, approver, stop.clone());
     let reviewing = look(session.requester(), agent, arguments.subject, stop);
-    let looked = watch.until(&session, reviewing).await?;
+    let events = session.events(Delivery::Complete).await;
+    let looked = watch.until(events, reviewing).await?;
     if let Some(signal) = signals.received() {
         complain("called off");
         return Ok(exit::of_signal(signal));

@@ -77,7 +77,7 @@ pub struct LiveEnd {
 }
 
 impl LiveEnd {
-    fn new(finished: Finished, printed: RawStream) -> Self {
+    pub(crate) fn new(finished: Finished, printed: RawStream) -> Self {
         let text = printed.to_stream_output(None);
         let output = ExecToolCallOutput {
             exit_code: finished.exit.code(),

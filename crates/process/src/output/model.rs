@@ -48,16 +48,25 @@ impl ModelFormat {
     /// A piece of output by itself: as much of its beginning and its end as the budget holds. `name` is
     /// what all of it can be asked for by.
     pub fn excerpt(&self, piece: &RawStream, name: &str) -> String {
+        let id = Some(name.to_owned());
+        let spill = Spilled { id, bytes: piece.total_bytes(), complete: true, error: None };
+        self.piece(piece, Some(&spill))
+    }
+
+    /// Text that nobody keeps the whole of: as much of its beginning and its end as the budget holds.
+    pub fn shorten(&self, text: &str) -> String {
+        self.piece(&RawStream::from(text.as_bytes().to_vec()), None)
+    }
+
+    fn piece(&self, piece: &RawStream, spill: Option<&Spilled>) -> String {
         let sections = piece.sections();
         let text = sections.head.text.as_str();
         if sections.gap.is_none() && fits(text, self.max_bytes()) {
             return harmless(text).into_owned();
         }
-        let id = Some(name.to_owned());
-        let spill = Spilled { id, bytes: piece.total_bytes(), complete: true, error: None };
-        let frame = sections.widest_gap().line(Some(&spill)).len() + 2;
+        let frame = sections.widest_gap().line(spill).len() + 2;
         let cut = Cut::of(sections, self.max_bytes().saturating_sub(frame));
-        around(&harmless(cut.head), &cut.gap.line(Some(&spill)), &harmless(cut.tail))
+        around(&harmless(cut.head), &cut.gap.line(spill), &harmless(cut.tail))
     }
 
     /// The output of a command as a model gets it. `aggregated` is what was kept of both its streams,

@@ -23,7 +23,7 @@ where
     let config = &ctx.services.config;
     let requirement = request.approval_requirement(&Terms {
         approval: config.approval_policy,
-        sandbox: &config.sandbox_policy,
+        sandbox: ctx.sandbox_policy(),
         permissions: sandbox.permissions,
         availability: sandbox.availability,
     });

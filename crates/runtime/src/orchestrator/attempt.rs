@@ -71,7 +71,7 @@ pub(super) fn select<T: ToolRuntime<R>, R>(
     let config = &ctx.services.config;
     let sandbox = &ctx.services.runtime.sandbox;
     let preference = tool.sandbox_preference();
-    match sandbox.select_initial(&config.sandbox_policy, preference, config.partial_enforcement) {
+    match sandbox.select_initial(ctx.sandbox_policy(), preference, config.partial_enforcement) {
         Selected::Confined(_) | Selected::Unconfined(_) => prospect(SandboxAvailability::Available),
         Selected::NeedsApproval(_) => prospect(SandboxAvailability::Unavailable),
         Selected::Refused(SandboxRefusal::Unavailable { missing })
@@ -87,12 +87,16 @@ pub(super) fn select<T: ToolRuntime<R>, R>(
 
 impl SandboxAttempt {
     pub(super) fn first(permission: Permission, ctx: &ToolCtx<'_>) -> Self {
-        let config = &ctx.services.config;
+        // What was opened to the session's commands was not opened to whoever has a policy of its own.
+        let permission = match ctx.own_policy {
+            None => permission.with_session_extras(&ctx.services.opened()),
+            Some(_) => permission,
+        };
         Self {
             number: 1,
-            permission: permission.with_session_extras(&ctx.services.opened()),
-            policy: config.sandbox_policy.clone(),
-            workspace: config.workspace.clone(),
+            permission,
+            policy: ctx.sandbox_policy().clone(),
+            workspace: ctx.services.config.workspace.clone(),
         }
     }
 

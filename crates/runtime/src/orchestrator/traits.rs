@@ -6,9 +6,10 @@ use crate::audit::{CallAsked, DecidedBy, Record};
 use crate::session::{Services, Turn};
 use crate::tools::{AskedCommand, run_command};
 use sandgate_policy::Extras;
+use sandgate_process::ModelFormat;
 use sandgate_protocol::{
     ApprovalId, CallId, CodexErr, Denials, ExecToolCallOutput, GrantOffer, RiskAssessment,
-    SandboxPermissions, SandboxablePreference,
+    SandboxPermissions, SandboxPolicy, SandboxablePreference,
 };
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -110,6 +111,8 @@ pub struct ToolCtx<'a> {
     pub tool_name: &'a str,
     /// Whether the log has heard of the call.
     pub(crate) recorded: &'a Recorded,
+    /// What a person lets this request alone touch, in the place of the session's policy.
+    pub(crate) own_policy: Option<&'a SandboxPolicy>,
 }
 
 /// Whether the audit log has heard of a call. Every call is recorded, also one that was refused before
@@ -125,6 +128,22 @@ impl Recorded {
 }
 
 impl ToolCtx<'_> {
+    /// What the request may touch.
+    pub(crate) fn sandbox_policy(&self) -> &SandboxPolicy {
+        self.own_policy.unwrap_or(&self.services.config.sandbox_policy)
+    }
+
+    /// How much of an output a model is given.
+    pub fn model_format(&self) -> ModelFormat {
+        self.services.config.model_format
+    }
+
+    /// Waits until the workspace has been looked at. A tool that lets somebody else change files there
+    /// calls it first, so that what was changed can be told when the turn ends.
+    pub async fn before_changes(&self) {
+        self.turn.changes.before_command().await;
+    }
+
     /// The session's workspace.
     pub fn workspace(&self) -> &Path {
         &self.services.config.workspace

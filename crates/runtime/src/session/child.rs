@@ -149,7 +149,7 @@ pub(super) fn begin(
     };
     let mut config = parent.config.clone();
     let registry = match terms.tools {
-        ChildTools::All => parent.registry.clone(),
+        ChildTools::All => ToolRegistry::clone(&parent.registry.current()),
         ChildTools::ReadOnly => ToolRegistry::reading(),
     };
     let held =

@@ -6,6 +6,7 @@ use crate::environment::ShellEnvironmentPolicy;
 use crate::observe::OutputTap;
 use crate::orchestrator::RiskAssessor;
 use crate::request::KeepOutput;
+use crate::served::ServerProgram;
 use crate::tools::ToolHandler;
 use crate::turn_diff::TurnDiffs;
 use crate::unified_exec::ProcessNames;
@@ -70,6 +71,8 @@ pub struct SessionConfig {
     pub(crate) process_names: Arc<ProcessNames>,
     /// Tools beside those that every session has. One of the same name takes the other's place.
     pub tools: Vec<Arc<dyn ToolHandler>>,
+    /// Programs that may be started to serve the session, by their names.
+    pub servers: BTreeMap<String, ServerProgram>,
 }
 
 /// Who keeps processes alive that are asked to outlive their session (`keep_alive`).
@@ -130,6 +133,7 @@ impl SessionConfig {
             snapshot: None,
             process_names: Arc::default(),
             tools: Vec::new(),
+            servers: BTreeMap::new(),
         }
     }
 

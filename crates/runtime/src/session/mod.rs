@@ -22,7 +22,8 @@ use crate::events::{Delivery, Events};
 use crate::orchestrator::{Attempted, Recorded, ToolCtx};
 use crate::outcome::CommandOutcome;
 use crate::runtime::Runtime;
-use crate::tools::{AskedCommand, CheckedPatch, CommandOutput, ToolResult, ToolSpec};
+use crate::served::{self, ServerPipe};
+use crate::tools::{AskedCommand, CheckedPatch, CommandOutput, ToolHandler, ToolResult, ToolSpec};
 use crate::tools::{apply_patch, check_patch, route, run_command};
 use sandgate_protocol::{AgentEvent, CallId, CodexErr, Enforcement, Event, Notice};
 use sandgate_protocol::{AskForApproval, SandboxPolicy, ToolCall};
@@ -98,7 +99,23 @@ impl Session {
 impl Requester {
     /// The tools that can be called.
     pub fn tools(&self) -> Vec<ToolSpec> {
-        self.services.registry.specs()
+        self.services.registry.current().specs()
+    }
+
+    /// Puts these in the place of the tools of a group. Calls that have begun are not touched, and no tool
+    /// takes the name of one that the session began with.
+    pub fn set_tools(&self, group: &str, tools: Vec<Arc<dyn ToolHandler>>) {
+        self.services.registry.replace(group, tools);
+    }
+
+    /// Starts one of the programs that the person named to serve the session, in the place of the one of
+    /// that name that may still run. It is judged, asked about, confined by its own policy and recorded
+    /// like a command, and ends when the pipe is dropped or the session is over.
+    ///
+    /// # Errors
+    /// When there is none of that name, or it was not started.
+    pub async fn open_server(&self, name: &str) -> Result<ServerPipe, CodexErr> {
+        served::open(&self.services, name).await
     }
 
     /// Begins a turn.
@@ -170,7 +187,7 @@ impl Requester {
     ) -> Result<Attempted<CommandOutcome>, CodexErr> {
         let (services, tool_name) = (&*self.services, "shell");
         let recorded = &Recorded::default();
-        let ctx = ToolCtx { services, turn, call_id, tool_name, recorded };
+        let ctx = ToolCtx { services, turn, call_id, tool_name, recorded, own_policy: None };
         let began = Instant::now();
         let (session, id) = (&services.span, call_id.as_str());
         let span = tracing::info_span!(parent: session, "call", call_id = ?id, tool = tool_name);
@@ -199,7 +216,7 @@ impl Requester {
     ) -> Result<Vec<PatchedFile>, CodexErr> {
         let (services, tool_name) = (&*self.services, "apply_patch");
         let recorded = &Recorded::default();
-        let ctx = ToolCtx { services, turn, call_id, tool_name, recorded };
+        let ctx = ToolCtx { services, turn, call_id, tool_name, recorded, own_policy: None };
         let applied = apply_patch(text, &ctx).await;
         if let Err(error) = &applied {
             self.tell_error(call_id, error).await;

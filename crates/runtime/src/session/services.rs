@@ -12,8 +12,9 @@ use crate::private::{make_private, own_directory};
 use crate::resolve::directory;
 use crate::rules::append_rule;
 use crate::runtime::Runtime;
+use crate::served::Servers;
 use crate::telemetry::Telemetry;
-use crate::tools::ToolRegistry;
+use crate::tools::{SessionTools, ToolRegistry};
 use crate::turn_diff::KeptContents;
 use crate::unified_exec::UnifiedExecProcessManager;
 use sandgate_patch::Roots as PatchRoots;
@@ -33,9 +34,11 @@ pub(crate) struct Services {
     pub(crate) config: SessionConfig,
     pub(crate) broker: Arc<Broker>,
     pub(crate) events: Arc<EventLog>,
-    pub(crate) registry: ToolRegistry,
+    pub(crate) registry: SessionTools,
     /// Its live processes.
     pub(crate) live: UnifiedExecProcessManager,
+    /// The programs that serve it, by their names.
+    pub(crate) servers: Servers,
     /// Itself, for those who outlive a call and not the session.
     me: Weak<Self>,
     pub(crate) repositories: Repositories,
@@ -102,13 +105,14 @@ impl Services {
         let services = Arc::new_cyclic(|me| Self {
             me: Weak::clone(me),
             live: UnifiedExecProcessManager::new(Arc::clone(&config.process_names)),
+            servers: Servers::default(),
             id,
             span,
             audit,
             runtime,
             broker: Broker::new(config.approval_timeout),
             events: Arc::default(),
-            registry: ToolRegistry::with(&config.tools),
+            registry: ToolRegistry::with(&config.tools).into(),
             repositories: Repositories::default(),
             kept: Arc::default(),
             telemetry: Telemetry::new(),
@@ -158,7 +162,8 @@ impl Services {
             runtime: Arc::clone(&parent.runtime),
             broker: Arc::clone(&parent.broker),
             events: Arc::new(EventLog::below(&parent.events, &agent)),
-            registry,
+            registry: registry.into(),
+            servers: Servers::default(),
             repositories: Repositories::default(),
             kept: Arc::clone(&parent.kept),
             telemetry: Telemetry::new(),

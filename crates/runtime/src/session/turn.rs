@@ -26,7 +26,7 @@ pub struct Turn {
 }
 
 impl Turn {
-    pub(super) fn new(services: &Arc<Services>) -> Self {
+    pub(crate) fn new(services: &Arc<Services>) -> Self {
         let cwd = services.config.workspace.clone();
         let (stop, changes) = match services.turn_above() {
             Some(above) => (above.stop.child(), Arc::clone(&above.changes)),

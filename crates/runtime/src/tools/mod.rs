@@ -21,6 +21,7 @@ pub(crate) use command::{CommandOutput, run_command};
 pub(crate) use files::{careful_walk, open_regular, said_of};
 #[cfg(unix)]
 pub(crate) use live::{Launch, Launched, Manner, process_infos, type_unjudged};
+pub(crate) use registry::SessionTools;
 pub use registry::{ToolFuture, ToolHandler, ToolInvocation, ToolKind, ToolRegistry, ToolSpec};
 pub use router::ToolResult;
 pub(crate) use router::route;

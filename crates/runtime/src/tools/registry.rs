@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 
 /// Does what a model asks for with one name.
 pub trait ToolHandler: Send + Sync {
@@ -134,7 +134,7 @@ impl<'a> ToolInvocation<'a> {
     /// The same for the orchestrator.
     pub fn ctx(&self) -> ToolCtx<'a> {
         let Self { services, turn, call_id, tool_name, recorded, .. } = *self;
-        ToolCtx { services, turn, call_id, tool_name, recorded }
+        ToolCtx { services, turn, call_id, tool_name, recorded, own_policy: None }
     }
 }
 
@@ -223,6 +223,44 @@ impl ToolRegistry {
     }
 }
 
+/// The tools of a session: those that it began with, and groups of others that come and go while it runs.
+pub(crate) struct SessionTools {
+    own: ToolRegistry,
+    groups: RwLock<Groups>,
+}
+
+struct Groups {
+    by_name: BTreeMap<String, Vec<Arc<dyn ToolHandler>>>,
+    /// All of them together with the session's own.
+    all: Arc<ToolRegistry>,
+}
+
+impl From<ToolRegistry> for SessionTools {
+    fn from(own: ToolRegistry) -> Self {
+        let groups = Groups { by_name: BTreeMap::new(), all: Arc::new(own.clone()) };
+        Self { own, groups: RwLock::new(groups) }
+    }
+}
+
+impl SessionTools {
+    /// The tools as they are now.
+    pub(crate) fn current(&self) -> Arc<ToolRegistry> {
+        Arc::clone(&self.groups.read().unwrap_or_else(PoisonError::into_inner).all)
+    }
+
+    /// Replaces a group. A name that the session's own tools or a group before this one have stays
+    /// theirs: what comes later cannot put itself in the place of what a person knows.
+    pub(crate) fn replace(&self, group: &str, tools: Vec<Arc<dyn ToolHandler>>) {
+        let mut groups = self.groups.write().unwrap_or_else(PoisonError::into_inner);
+        groups.by_name.insert(group.to_owned(), tools);
+        let mut all = self.own.clone();
+        for tool in groups.by_name.values().flatten() {
+            all.tools.entry(tool.spec().name).or_insert_with(|| Arc::clone(tool));
+        }
+        groups.all = Arc::new(all);
+    }
+}
+
 /// How many letters must be put in, taken out or changed to make one word of the other.
 fn distance(from: &str, to: &str) -> usize {
     let to: Vec<char> = to.chars().collect();
@@ -257,6 +295,46 @@ mod tests {
         let own = "apply_patch exec_command grep_files kill_process list_dir list_processes read_file \
                    read_output shell shell_command write_stdin";
         assert_eq!(names.join(" "), own);
+    }
+
+    struct Named(&'static str, &'static str);
+
+    impl ToolHandler for Named {
+        fn spec(&self) -> ToolSpec {
+            let (name, description) = (self.0.to_owned(), self.1.to_owned());
+            ToolSpec { name, description, parameters: Value::Null }
+        }
+
+        fn is_mutating(&self, _: &ToolInvocation<'_>) -> bool {
+            true
+        }
+
+        fn handle<'a>(&'a self, _: ToolInvocation<'a>) -> ToolFuture<'a> {
+            Box::pin(async { Ok(ToolOutput::text("", true)) })
+        }
+    }
+
+    /// spec MCP.21: The tools of a server come and go as a group, and none takes the name of one of the
+    /// session's own or of another server's.
+    #[test]
+    fn a_group_takes_nobody_elses_name() {
+        let tools = SessionTools::from(ToolRegistry::standard());
+        let own = tools.current().specs().len();
+        let group = |names: &[&'static str], by| -> Vec<Arc<dyn ToolHandler>> {
+            names.iter().map(|name| Arc::new(Named(name, by)) as Arc<dyn ToolHandler>).collect()
+        };
+        tools.replace("b", group(&["b__x", "shell", "container.exec", "z"], "b"));
+        tools.replace("a", group(&["a__x", "z"], "a"));
+        let current = tools.current();
+        let described = |name: &str| current.get(name).unwrap().spec().description;
+        assert_eq!((described("a__x"), described("b__x")), ("a".to_owned(), "b".to_owned()));
+        assert_eq!(described("z"), "a", "the order of the groups decides, not the time");
+        assert_ne!(described("shell"), "b");
+        assert_ne!(described("container.exec"), "b");
+        assert_eq!(current.specs().len(), own + 3);
+        tools.replace("b", Vec::new());
+        assert!(tools.current().get("b__x").is_err());
+        assert!(current.get("b__x").is_ok(), "whoever has the list already keeps it");
     }
 
     #[test]

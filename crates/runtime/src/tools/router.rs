@@ -39,7 +39,7 @@ pub(crate) async fn route(
     turn: &Turn,
     mut tell: impl FnMut(ToolResult),
 ) {
-    if all_parallel(&services.registry, calls) {
+    if all_parallel(&services.registry.current(), calls) {
         let mut made: FuturesOrdered<_> =
             calls.iter().map(|call| make(services, call, turn)).collect();
         while let Some(result) = made.next().await {
@@ -68,7 +68,7 @@ fn all_parallel(registry: &ToolRegistry, calls: &[ToolCall]) -> bool {
 async fn make(services: &Services, call: &ToolCall, turn: &Turn) -> ToolResult {
     let (began, recorded) = (Instant::now(), Recorded::default());
     // What a model makes up is no name for a series of figures.
-    let known = services.registry.get(&call.name).is_ok();
+    let known = services.registry.current().get(&call.name).is_ok();
     let tool = if known { call.name.as_str() } else { "unknown" };
     let span = tracing::info_span!("call", call_id = ?call.call_id.as_str(), tool);
     let made = try_make(services, call, turn, &recorded).instrument(span.clone()).await;
@@ -94,7 +94,8 @@ async fn try_make(
     turn: &Turn,
     recorded: &Recorded,
 ) -> Result<ToolOutput, CodexErr> {
-    let tool = services.registry.get(&call.name)?;
+    let registry = services.registry.current();
+    let tool = registry.get(&call.name)?;
     if !tool.matches_kind(&call.payload) {
         return Err(super::wrong_kind(&call.name));
     }
