@@ -60,6 +60,9 @@ pub struct ModelProviderSettings {
     /// Certificates, in PEM, of authorities that are believed beside those of your system.
     #[schemars(extend("examples" = ["~/certificates/office.pem"]))]
     pub ca_file: Option<PathBuf>,
+    /// Whether its key may be sent over a network without TLS.
+    #[schemars(extend("default" = false, "examples" = [true]))]
+    pub allow_plain_http: Option<bool>,
 }
 
 /// What a model provider speaks.
@@ -129,7 +132,7 @@ pub struct AgentSettings {
     #[schemars(extend("default" = 2, "examples" = [1]))]
     pub max_subagent_depth: Option<UpTo<8>>,
     /// The model that looks at a command which was blocked, see `features`. Without it: a small one of
-    /// the same provider.
+    /// the same provider where one is known, otherwise `model`.
     #[schemars(extend("examples" = ["gpt-5.1-codex-mini"]))]
     pub assessment_model: Option<String>,
 }

@@ -10,7 +10,7 @@ mod services;
 mod turn;
 
 pub use child::{ChildTerms, ChildTools, SubAgentLimits};
-pub use config::{Keeping, SessionConfig};
+pub use config::{Keeping, SessionConfig, SnapshotOptions};
 pub use recovery::BrokenPatches;
 pub(crate) use services::Services;
 pub use turn::Turn;
