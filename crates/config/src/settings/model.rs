@@ -132,7 +132,7 @@ pub struct AgentSettings {
     #[schemars(extend("default" = 2, "examples" = [1]))]
     pub max_subagent_depth: Option<UpTo<8>>,
     /// The model that looks at a command which was blocked, see `features`. Without it: a small one of
-    /// the same provider.
+    /// the same provider where one is known, otherwise `model`.
     #[schemars(extend("examples" = ["gpt-5.1-codex-mini"]))]
     pub assessment_model: Option<String>,
 }
