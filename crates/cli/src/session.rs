@@ -11,7 +11,7 @@ use sandgate_protocol::{AskForApproval, NetworkAccess, SandboxPolicy};
 use sandgate_runtime::audit::{AuditOptions, Fsync, WhenFull};
 use sandgate_runtime::{
     InheritEnvironment, Keeping, ModelFormat, PartialEnforcement, SessionConfig,
-    ShellEnvironmentPolicy,
+    ShellEnvironmentPolicy, SnapshotOptions,
 };
 use std::path::PathBuf;
 use std::time::Duration;
@@ -98,6 +98,10 @@ pub(crate) struct PreparedSession {
     pub(crate) command_timeout: Option<Duration>,
     /// Where figures and spans are sent.
     pub(crate) collector: Option<String>,
+    /// All that is set.
+    pub(crate) settings: Config,
+    /// The root of the project, if the person trusts it.
+    pub(crate) trusted_root: Option<PathBuf>,
 }
 
 impl CliSession {
@@ -142,7 +146,8 @@ impl CliSession {
             Decide::AtTerminal => Asked::Person,
             _ => Asked::Nobody,
         };
-        let Effective { config: settings, rules } = settings::effective(&sources, asked)?;
+        let Effective { config: settings, rules, trusted_root } =
+            settings::effective(&sources, asked)?;
         let mut config = SessionConfig::new(workspace);
         config.approval_policy = settings.approval_policy();
         config.approval_timeout = settings.approval_timeout();
@@ -157,13 +162,17 @@ impl CliSession {
         if let Ok(program) = std::env::current_exe() {
             config.keeping = Keeping::ByDaemon { program };
         }
+        config.snapshot =
+            settings.shell_snapshot().map(|timeout| SnapshotOptions { timeout, directory: None });
         config.audit = Some(audit(&settings));
         if let Some(tokens) = settings.output_tokens() {
             config.model_format = ModelFormat::new(tokens);
         }
         config.rules = rules;
-        let collector = settings.settings().otel.clone().and_then(|otel| otel.endpoint);
-        Ok(PreparedSession { config, command_timeout: settings.command_timeout(), collector })
+        let collector =
+            settings.settings().otel.clone().and_then(|otel| otel.endpoint).map(String::from);
+        let command_timeout = settings.command_timeout();
+        Ok(PreparedSession { config, command_timeout, collector, settings, trusted_root })
     }
 
     /// What the options stand for, as settings.

@@ -5,7 +5,7 @@
 
 use crate::problem::{Fault, Problem, harmless};
 use crate::schema::Shape;
-use crate::settings::{NOT_IN_PROFILES, Settings, USER_ONLY};
+use crate::settings::{NOT_IN_PROFILES, Settings, USER_ONLY, is_user_only};
 use serde::Deserialize as _;
 use std::ops::Range;
 use toml::de::{DeTable, DeValue};
@@ -61,7 +61,7 @@ pub fn check(text: &str, file: &str, owner: Owner) -> Result<Checked, Vec<Proble
             if let Err(error) = &settings
                 && problems.iter().all(|problem| problem.fault.is_warning())
             {
-                problems.push(syntax(text, file, error));
+                problems.push(unusable(text, file, error));
             }
             if problems.iter().any(|problem| !problem.fault.is_warning()) {
                 problems.retain(|problem| !problem.fault.is_warning());
@@ -81,16 +81,14 @@ pub fn check(text: &str, file: &str, owner: Owner) -> Result<Checked, Vec<Proble
 /// Whether a text holds nothing but settings that count. What the types have read is written down
 /// again: a key that is missing there has no meaning.
 fn is_plain(table: &Table, settings: &Settings, owner: Owner) -> bool {
-    let misplaced =
-        |table: &Table, names: &[&str]| names.iter().any(|name| table.contains_key(*name));
-    if owner == Owner::Project && misplaced(table, USER_ONLY) {
+    let profiles = table.get("profiles").and_then(Value::as_table).into_iter().flatten();
+    let profiles: Vec<&Table> = profiles.filter_map(|(_, profile)| profile.as_table()).collect();
+    let misplaced = |table: &&Table| NOT_IN_PROFILES.iter().any(|name| table.contains_key(*name));
+    if profiles.iter().any(misplaced) {
         return false;
     }
-    let profiles = table.get("profiles").and_then(Value::as_table);
-    let has_misplaced = |profile: &Value| {
-        profile.as_table().is_some_and(|profile| misplaced(profile, NOT_IN_PROFILES))
-    };
-    if profiles.is_some_and(|profiles| profiles.values().any(has_misplaced)) {
+    let is_persons = |table: &&Table| USER_ONLY.iter().any(|path| has(table, path));
+    if owner == Owner::Project && (is_persons(&table) || profiles.iter().any(is_persons)) {
         return false;
     }
     let has_removed = |features: &Option<crate::Features>| {
@@ -101,6 +99,17 @@ fn is_plain(table: &Table, settings: &Settings, owner: Owner) -> bool {
         return false;
     }
     Table::try_from(settings).is_ok_and(|known| covers(&known, table))
+}
+
+/// Whether there is something at a path; `*` is any name.
+fn has(table: &Table, path: &[&str]) -> bool {
+    let [name, below @ ..] = path else { return true };
+    let has_below =
+        |value: &Value| below.is_empty() || value.as_table().is_some_and(|table| has(table, below));
+    match *name {
+        "*" => table.values().any(has_below),
+        name => table.get(name).is_some_and(has_below),
+    }
 }
 
 /// Whether every key of the second is in the first.
@@ -127,11 +136,25 @@ fn remove(table: &mut Table, path: &[String]) {
 }
 
 fn syntax(text: &str, file: &str, error: &toml::de::Error) -> Problem {
+    let advice = "correct the line; texts are written in quotes";
+    told((text, file), error, Fault::Syntax, advice)
+}
+
+/// What the types refuse although the schema does not.
+fn unusable(text: &str, file: &str, error: &toml::de::Error) -> Problem {
+    told((text, file), error, Fault::Unusable, "write something else, or take it away")
+}
+
+fn told(
+    (text, file): (&str, &str),
+    error: &toml::de::Error,
+    fault: fn(String) -> Fault,
+    advice: &str,
+) -> Problem {
     let place = error.span().unwrap_or(0..0);
     // The parser quotes what it found; what it says fits one line.
     let message: String = error.message().lines().collect::<Vec<_>>().join(", ");
-    let fault = Fault::Syntax(message.chars().map(harmless).collect());
-    let advice = "correct the line; texts are written in quotes";
+    let fault = fault(message.chars().map(harmless).collect());
     Problem::new((file, text, place), "", fault, advice.to_owned())
 }
 
@@ -150,6 +173,13 @@ impl Walk<'_> {
         for (name, value) in table {
             let name_text = name.get_ref().as_ref();
             path.push(name_text.to_owned());
+            if let Some(form) = shape.form_of_names().filter(|form| !(form.holds)(name_text)) {
+                let given = Value::from(name_text).to_string();
+                let allowed = format!("the name must be {}", form.words);
+                let key = dotted(&path[..path.len() - 1]);
+                let fault = Fault::Name { key: key.clone(), given: shortened(&given) };
+                self.refuse(name.span(), &key, fault, allowed);
+            }
             self.entry(name.span(), value, shape, path);
             path.pop();
         }
@@ -186,7 +216,7 @@ impl Walk<'_> {
     fn value(&mut self, value: &Spanned<DeValue<'_>>, shape: Shape<'_>, path: &mut Vec<String>) {
         let allowed = match (value.get_ref(), shape.kind()) {
             (DeValue::Table(table), "object") => return self.table(table, shape, path),
-            (DeValue::Array(array), "array") => {
+            (DeValue::Array(array), "array") if array.len() as u64 >= shape.least_items() => {
                 if let Some(items) = shape.items() {
                     for item in array {
                         self.value(item, items, path);
@@ -198,7 +228,10 @@ impl Walk<'_> {
                 Some(words) if words.iter().all(|(word, _)| *word != text.as_ref()) => {
                     near_word(text, &words)
                 }
-                _ => return,
+                _ => match shape.form() {
+                    Some(form) if !(form.holds)(text) => format!("it must be {}", form.words),
+                    _ => return,
+                },
             },
             (DeValue::Boolean(_), "boolean") => return,
             (DeValue::Integer(number), "integer" | "number") => {
@@ -217,7 +250,6 @@ impl Walk<'_> {
             }
             _ => kind_in_words(shape),
         };
-        let key = dotted(path);
         let written = &self.text[value.span().start.min(self.text.len())..];
         let written = written.get(..value.span().len()).unwrap_or(written);
         let given = match value.get_ref() {
@@ -225,9 +257,14 @@ impl Walk<'_> {
             DeValue::Array(_) => "a list".to_owned(),
             _ => shortened(written),
         };
+        let key = dotted(path);
         let fault = Fault::Value { key: key.clone(), given };
-        let place = (self.file, self.text, value.span());
-        self.problems.push(Problem::new(place, &key, fault, allowed));
+        self.refuse(value.span(), &key, fault, allowed);
+    }
+
+    fn refuse(&mut self, place: Range<usize>, key: &str, fault: Fault, allowed: String) {
+        let place = (self.file, self.text, place);
+        self.problems.push(Problem::new(place, key, fault, allowed));
     }
 
     fn ignore(
@@ -248,11 +285,11 @@ impl Walk<'_> {
 fn misplaced(path: &[String], owner: Owner) -> Option<(&'static str, &'static str)> {
     let names: Vec<&str> = path.iter().map(String::as_str).collect();
     match names.as_slice() {
-        [name] if owner == Owner::Project && USER_ONLY.contains(name) => {
-            Some(("in a project's file", "write it into your own config.toml"))
-        }
         ["profiles", _, name] if NOT_IN_PROFILES.contains(name) => {
             Some(("in a profile", "write it outside of all profiles"))
+        }
+        _ if owner == Owner::Project && is_user_only(path) => {
+            Some(("in a project's file", "write it into your own config.toml"))
         }
         _ => None,
     }
@@ -295,6 +332,9 @@ fn kind_in_words(shape: Shape<'_>) -> String {
                 _ => kind.to_owned(),
             }
         }
+        "array" if shape.least_items() > 0 => {
+            "a list of texts that is not empty, like [\"one\", \"two\"]".to_owned()
+        }
         "array" => "a list of texts, like [\"one\", \"two\"]".to_owned(),
         "object" if shape.is_map() => "a table with names of your own".to_owned(),
         "object" => {
@@ -302,7 +342,10 @@ fn kind_in_words(shape: Shape<'_>) -> String {
                 shape.keys().into_iter().flatten().map(|(n, _)| n.clone()).collect();
             format!("a table with {}", names.join(", "))
         }
-        _ => "a text in quotes".to_owned(),
+        _ => match shape.form() {
+            Some(form) => format!("a text in quotes: {}", form.words),
+            None => "a text in quotes".to_owned(),
+        },
     };
     format!("it must be {kind}")
 }

@@ -212,31 +212,45 @@ pub(crate) fn insert(table: &mut Table, path: &[impl AsRef<str>], value: Value) 
     }
 }
 
-/// The settings that hold a path or a list of paths: the tables they are in, and their names there.
-const PATHS: &[(&[&str], &str)] = &[
-    (&["sandbox_workspace_write"], "writable_roots"),
-    (&[], "codex_linux_sandbox_exe"),
-    (&[], "rules"),
+/// The settings that hold a path or a list of paths; `*` is any name.
+const PATHS: &[&[&str]] = &[
+    &["sandbox_workspace_write", "writable_roots"],
+    &["codex_linux_sandbox_exe"],
+    &["rules"],
+    &["model_providers", "*", "key_file"],
+    &["model_providers", "*", "ca_file"],
+    &["mcp_servers", "*", "cwd"],
+    &["mcp_servers", "*", "writable_roots"],
 ];
 
 /// Makes the paths in a layer absolute, so that they mean the same wherever they are used.
 fn anchor_paths(table: &mut Table, anchor: Anchor<'_>) {
-    for (tables, key) in PATHS {
-        let below = tables.iter().try_fold(&mut *table, |table, name| {
-            table.get_mut(*name).and_then(Value::as_table_mut)
-        });
-        match below.and_then(|table| table.get_mut(*key)) {
-            Some(Value::Array(paths)) => {
-                paths.iter_mut().for_each(|path| make_absolute(path, anchor));
-            }
-            Some(path) => make_absolute(path, anchor),
-            None => {}
-        }
+    for path in PATHS {
+        anchor_path(table, path, anchor);
     }
     if let Some(Value::Table(profiles)) = table.get_mut("profiles") {
         for profile in profiles.iter_mut().filter_map(|(_, profile)| profile.as_table_mut()) {
             anchor_paths(profile, anchor);
         }
+    }
+}
+
+fn anchor_path(table: &mut Table, path: &[&str], anchor: Anchor<'_>) {
+    let (name, below) = match path {
+        [] => return,
+        ["*", below @ ..] => {
+            for below_any in table.iter_mut().filter_map(|(_, value)| value.as_table_mut()) {
+                anchor_path(below_any, below, anchor);
+            }
+            return;
+        }
+        [name, below @ ..] => (name, below),
+    };
+    match table.get_mut(*name) {
+        Some(Value::Table(table)) => anchor_path(table, below, anchor),
+        Some(Value::Array(paths)) => paths.iter_mut().for_each(|path| make_absolute(path, anchor)),
+        Some(path) => make_absolute(path, anchor),
+        None => {}
     }
 }
 

@@ -16,13 +16,14 @@ mod loosen;
 mod problem;
 mod resolve;
 mod schema;
+mod services;
 mod settings;
 mod trust;
 
 pub use check::{Checked, MAX_CONFIG_BYTES, Owner, check};
 pub use config::{Config, Entry};
 pub use edit::{EditError, set, set_trust};
-pub use file::{FileError, read_settings};
+pub use file::{FileError, read_below, read_own, read_settings};
 pub use layer::{Anchor, Layer, Origin, OverrideError};
 pub use load::{
     CONFIG_FILE, ConfigError, Loaded, Preview, ProjectRulesFile, Sources, load, preview,
@@ -31,5 +32,8 @@ pub use loosen::{Loosening, loosenings};
 pub use problem::{Fault, Problem};
 pub use resolve::{KnownProfiles, Layers, ResolveError, Trust, resolve};
 pub use schema::schema;
+pub use services::{
+    KeySource, McpServer, McpTools, McpTransport, ModelProvider, ServiceError, ServiceFault,
+};
 pub use settings::*;
 pub use trust::{Project, ProjectFile, ProjectFiles, TrustState, find_project};

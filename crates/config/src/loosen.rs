@@ -60,10 +60,23 @@ const ORDERS: &[(&str, Order)] = &[
     ("shell_environment_policy.include_only", Order::SubsetUnlessEmpty),
     ("timeouts.approval_ms", Order::AtMost),
     ("timeouts.command_ms", Order::AtMost),
+    ("timeouts.shell_snapshot_ms", Order::AtMost),
     ("limits.output_tokens", Order::AtMost),
     ("audit.fsync", Order::Words(&["each", "never"])),
     ("audit.on_failure", Order::Words(&["stop", "go-on"])),
     ("model", Order::Harmless),
+    ("review_model", Order::Harmless),
+    ("model_context_window", Order::AtMost),
+    ("model_max_output_tokens", Order::AtMost),
+    ("model_auto_compact_token_limit", Order::AtMost),
+    ("model_reasoning_effort", Order::Harmless),
+    ("model_reasoning_summary", Order::Harmless),
+    ("project_doc_max_bytes", Order::AtMost),
+    ("agent.max_turns", Order::AtMost),
+    ("agent.max_tokens", Order::AtMost),
+    ("agent.max_time_ms", Order::AtMost),
+    ("agent.max_subagents", Order::AtMost),
+    ("agent.max_subagent_depth", Order::AtMost),
 ];
 
 impl Order {
@@ -174,10 +187,19 @@ fn described(path: &[String], value: &Value, project: &Leaves) -> Loosening {
             };
             (2, effect)
         }
-        ["model_providers", provider, _, ..] => match of_entry("base_url").map(text) {
-            Some(url) => (2, format!("sends what the model is told to {url}")),
-            None => (2, format!("changes the model provider {provider}")),
-        },
+        ["model_providers", provider, _, ..] => {
+            // A key and the headers are read from variables of the person's.
+            let of_headers = project.iter().filter(|(path, _)| {
+                path.len() == 4 && path[..2] == names[..2] && path[2] == "env_http_headers"
+            });
+            let variables = of_entry("env_key").into_iter().chain(of_headers.map(|(_, name)| name));
+            let key: String = variables.map(|name| format!(" and your {}", text(name))).collect();
+            let effect = match of_entry("base_url").map(text) {
+                Some(url) => format!("sends what the model is told{key} to {url}"),
+                None => format!("changes the model provider {provider}"),
+            };
+            (2, effect)
+        }
         ["model_provider"] => (1, format!("uses the model of {}", text(value))),
         ["profiles", name, ..] => (2, format!("defines the profile {name}")),
         ["profile"] => (1, format!("uses the profile {}", text(value))),

@@ -42,6 +42,17 @@ pub enum Fault {
         /// What was written.
         given: String,
     },
+    /// A name that an entry of a table cannot have.
+    #[error("{key} cannot have an entry called {given}")]
+    Name {
+        /// The table.
+        key: String,
+        /// What was written.
+        given: String,
+    },
+    /// Something that a setting cannot be used with, as it is told by what reads it.
+    #[error("this cannot be used: {0}")]
+    Unusable(String),
     /// There is no such setting.
     #[error("there is no setting called {key}")]
     Unknown {
@@ -67,7 +78,10 @@ pub enum Fault {
 impl Fault {
     /// Whether the file can be used all the same.
     pub fn is_warning(&self) -> bool {
-        !matches!(self, Self::Syntax(_) | Self::Value { .. })
+        !matches!(
+            self,
+            Self::Syntax(_) | Self::Value { .. } | Self::Name { .. } | Self::Unusable(_)
+        )
     }
 }
 

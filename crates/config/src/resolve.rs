@@ -8,7 +8,7 @@ use crate::check::nearest;
 use crate::config::{Config, Entry};
 use crate::layer::{Layer, Origin, insert};
 use crate::loosen::{is_no_looser, loosenings};
-use crate::settings::NOT_IN_PROFILES;
+use crate::settings::{NOT_IN_PROFILES, is_user_only};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use toml::{Table, Value};
@@ -96,8 +96,8 @@ pub fn resolve(layers: &Layers, trust: Trust) -> Result<Config, ResolveError> {
             withheld = loosenings(project.table(), &table_of(&base));
             leaves.retain(|path, value| is_no_looser(path, value, &base));
         }
-        let elsewhere = ["profiles", "projects", "codex_linux_sandbox_exe"];
-        lay_over(&mut entries, leaves, project.origin(), &elsewhere);
+        leaves.retain(|path, _| !is_user_only(path));
+        lay_over(&mut entries, leaves, project.origin(), &["profiles"]);
     }
     let (profile, notes) = lay_profile_over(&mut entries, layers, project, trust)?;
     for layer in layers.overrides.iter().chain(&layers.flags) {
@@ -174,7 +174,7 @@ fn built_in(trust: Trust) -> BTreeMap<Vec<String>, Entry> {
         Trust::Trusted | Trust::TrustedAndSeen => ("auto", "workspace-write", "on-request"),
     };
     let nothing = || Value::Array(Vec::new());
-    let defaults: [(&[&str], Value); 15] = [
+    let defaults: [(&[&str], Value); 21] = [
         (&["sandbox_workspace_write", "writable_roots"], nothing()),
         (&["sandbox_workspace_write", "network_access"], false.into()),
         (&["sandbox_workspace_write", "exclude_tmpdir_env_var"], false.into()),
@@ -186,7 +186,13 @@ fn built_in(trust: Trust) -> BTreeMap<Vec<String>, Entry> {
         (&["shell_environment_policy", "include_only"], nothing()),
         (&["features", "experimental_sandbox_command_assessment"], false.into()),
         (&["features", "enable_experimental_windows_sandbox"], false.into()),
+        (&["features", "shell_snapshot"], true.into()),
         (&["rules"], nothing()),
+        (&["project_doc_max_bytes"], 32_768.into()),
+        (&["agent", "max_turns"], 200.into()),
+        (&["agent", "max_subagents"], 4.into()),
+        (&["agent", "max_subagent_depth"], 1.into()),
+        (&["timeouts", "shell_snapshot_ms"], 10_000.into()),
         (&["limits", "output_tokens"], 10_000.into()),
         (&["audit", "fsync"], "never".into()),
         (&["audit", "on_failure"], "stop".into()),

@@ -1,7 +1,7 @@
 //! What the types say about each setting, as a JSON schema: for editors, for the page about settings,
 //! and for telling what is wrong in a file.
 
-use crate::settings::Settings;
+use crate::settings::{Form, Settings, form};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
@@ -126,6 +126,21 @@ impl<'a> Shape<'a> {
     pub(crate) fn bounds(self) -> (Option<f64>, Option<f64>) {
         let bound = |name| self.followed().0.get(name).and_then(Value::as_f64);
         (bound("minimum"), bound("maximum"))
+    }
+
+    /// What a text must be like, if not every one will do.
+    pub(crate) fn form(self) -> Option<&'static Form> {
+        form(self.followed().0.get("format")?.as_str()?)
+    }
+
+    /// The same for the names in a table with names of the person's own choosing.
+    pub(crate) fn form_of_names(self) -> Option<&'static Form> {
+        form(self.0.get("propertyNames")?.get("format")?.as_str()?)
+    }
+
+    /// How many items a list must have at least.
+    pub(crate) fn least_items(self) -> u64 {
+        self.followed().0.get("minItems").and_then(Value::as_u64).unwrap_or(0)
     }
 
     /// Something that is said about the setting itself.

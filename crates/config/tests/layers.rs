@@ -213,7 +213,7 @@ fn an_override_is_toml_or_a_bare_text() {
             "sandbox_workspace_write.network_access",
             true.into(),
         ),
-        ("mcp_servers.\"a.b\".command=x", "mcp_servers.\"a.b\".command", "x".into()),
+        ("model_providers.\"a.b\".name=x", "model_providers.\"a.b\".name", "x".into()),
         ("model=line\nother = 1", "model", "line\nother = 1".into()),
     ] {
         let layers = Layers { overrides: vec![override_of(given)], ..Layers::default() };

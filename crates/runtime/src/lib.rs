@@ -28,6 +28,8 @@ mod resolve;
 pub mod rules;
 mod runtime;
 mod session;
+#[cfg(unix)]
+mod snapshot;
 mod telemetry;
 mod terminal;
 mod tools;
@@ -44,9 +46,13 @@ pub use orchestrator::{ApprovalCtx, Attempted, FirstAttempt, RanCommand};
 pub use orchestrator::{RiskAssessor, RiskQuestion};
 pub use orchestrator::{SandboxAttempt, Sandboxable, ToolCtx, ToolOrchestrator, ToolRuntime};
 pub use outcome::CommandOutcome;
+/// Directories and files that are the person's own, and nobody else's.
+pub use private::{make_private, open_file};
 pub use request::{CommandInput, CommandLine, KeepOutput, new_call_id};
 pub use runtime::Runtime;
-pub use session::{BrokenPatches, Keeping, Requester, Session, SessionConfig, Turn};
+pub use session::{
+    BrokenPatches, Keeping, Requester, Session, SessionConfig, SnapshotOptions, Turn,
+};
 pub use telemetry::{
     TELEMETRY_PREVIEW_MAX_BYTES, TELEMETRY_PREVIEW_MAX_LINES, TELEMETRY_PREVIEW_TRUNCATION_NOTICE,
     telemetry_preview,

@@ -5,21 +5,25 @@
 //! because a file says only what it wants to change.
 
 mod environment;
+mod form;
+mod model;
 mod policy;
 mod services;
 
 pub use environment::{InheritPolicy, ShellEnvironmentSettings};
+pub use form::{Address, Argv, HeaderName, HeaderValue, ServerName, UpTo, VariableName};
+pub(crate) use form::{Form, form};
+pub use model::{AgentSettings, ModelProviderSettings, ReasoningEffort, ReasoningSummary, WireApi};
 pub use policy::{
     ApprovalPolicy, AuditFailure, AuditFsync, AuditSettings, Features, LimitSettings,
     ProjectSettings, SandboxMode, TimeoutSettings, TrustLevel, WorkspaceWriteSettings,
 };
-pub use services::{
-    McpServerSettings, ModelProviderSettings, OtelSettings, Seconds, ServerSettings, WireApi,
-};
+pub use services::{McpServerSettings, OtelSettings, Seconds, ServerSettings};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::num::NonZeroU64;
 use std::path::PathBuf;
 
 /// The settings of Sandgate: `$CODEX_HOME/config.toml`, and `.codex/config.toml` in a project that
@@ -79,11 +83,47 @@ pub struct Settings {
     #[schemars(extend("examples" = ["local"]))]
     pub model_provider: Option<String>,
 
+    /// The model that reviews changes. Without it: `model`.
+    #[schemars(extend("examples" = ["gpt-5.1-codex"]))]
+    pub review_model: Option<String>,
+
+    /// How many tokens the model can be given at once, where Sandgate does not know it.
+    #[schemars(extend("examples" = [200_000]))]
+    pub model_context_window: Option<NonZeroU64>,
+
+    /// How many tokens one answer of the model may have.
+    #[schemars(extend("examples" = [16_000]))]
+    pub model_max_output_tokens: Option<NonZeroU64>,
+
+    /// From how many tokens on a conversation is summed up. Without it: shortly before the model can be
+    /// given no more.
+    #[schemars(extend("examples" = [150_000]))]
+    pub model_auto_compact_token_limit: Option<NonZeroU64>,
+
+    /// How much the model thinks before it answers. Without it: as its provider sees fit.
+    #[schemars(extend("examples" = ["high"]))]
+    pub model_reasoning_effort: Option<ReasoningEffort>,
+
+    /// What the model tells of its thinking. Without it: as its provider sees fit.
+    #[schemars(extend("examples" = ["concise"]))]
+    pub model_reasoning_summary: Option<ReasoningSummary>,
+
+    /// How many bytes of a project's `AGENTS.md` files the model is given; with 0 none.
+    #[schemars(extend("default" = 32_768, "examples" = [65_536]))]
+    pub project_doc_max_bytes: Option<UpTo<1_048_576>>,
+
+    /// How far an agent may go before it stops and says so.
+    pub agent: Option<AgentSettings>,
+
     /// Who serves models, by a name of your own.
     pub model_providers: BTreeMap<String, ModelProviderSettings>,
 
     /// MCP servers whose tools an agent may use, by a name of your own.
-    pub mcp_servers: BTreeMap<String, McpServerSettings>,
+    #[schemars(
+        with = "BTreeMap<String, McpServerSettings>",
+        extend("propertyNames" = {"format": "server-name"})
+    )]
+    pub mcp_servers: BTreeMap<ServerName, McpServerSettings>,
 
     /// Rules files beside those in the directory `rules` of your settings. In your file a relative
     /// path begins at that file's directory, in a project's at the project's root.
@@ -106,9 +146,26 @@ pub struct Settings {
     pub server: Option<ServerSettings>,
 }
 
-/// The keys that count in the person's own file only.
-pub(crate) const USER_ONLY: &[&str] = &["projects", "codex_linux_sandbox_exe"];
+/// The keys that count in the person's own file only, also inside of a profile; `*` is any name.
+pub(crate) const USER_ONLY: &[&[&str]] = &[
+    &["projects"],
+    &["codex_linux_sandbox_exe"],
+    &["model_providers", "*", "key_command"],
+    &["model_providers", "*", "key_file"],
+];
 
 /// The keys that mean nothing inside of a profile.
 pub(crate) const NOT_IN_PROFILES: &[&str] =
     &["profile", "profiles", "projects", "codex_linux_sandbox_exe"];
+
+/// Whether a setting counts in the person's own file only.
+pub(crate) fn is_user_only(path: &[impl AsRef<str>]) -> bool {
+    let path = match path {
+        [profiles, _, below @ ..] if profiles.as_ref() == "profiles" => below,
+        path => path,
+    };
+    USER_ONLY.iter().any(|pattern| {
+        pattern.len() <= path.len()
+            && pattern.iter().zip(path).all(|(part, name)| *part == "*" || *part == name.as_ref())
+    })
+}

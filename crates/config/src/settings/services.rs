@@ -1,62 +1,12 @@
-//! What Sandgate talks to, and what talks to it: model providers, MCP servers, telemetry, clients.
+//! What Sandgate talks to, and what talks to it: MCP servers, telemetry, clients.
 
+use super::form::{Address, HeaderName, HeaderValue, VariableName};
+use super::policy::SandboxMode;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::num::NonZeroU64;
 use std::path::PathBuf;
 use std::time::Duration;
-
-/// Who serves models.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(default)]
-pub struct ModelProviderSettings {
-    /// What people call it.
-    #[schemars(extend("examples" = ["My own server"]))]
-    pub name: Option<String>,
-    /// Where it is.
-    #[schemars(extend("examples" = ["http://localhost:8000/v1"]))]
-    pub base_url: Option<String>,
-    /// The variable of your environment that holds its key. The key itself is never in a file.
-    #[schemars(extend("examples" = ["MY_SERVER_KEY"]))]
-    pub env_key: Option<String>,
-    /// How to get a key; shown when the variable is not set.
-    #[schemars(extend("examples" = ["Ask the team for a key."]))]
-    pub env_key_instructions: Option<String>,
-    /// What it speaks.
-    #[schemars(extend("default" = "responses", "examples" = ["chat"]))]
-    pub wire_api: Option<WireApi>,
-    /// Added to every address.
-    #[schemars(extend("examples" = [{"api-version": "2025-04-01"}]))]
-    pub query_params: BTreeMap<String, String>,
-    /// Sent with every request.
-    #[schemars(extend("examples" = [{"X-Team": "tools"}]))]
-    pub http_headers: BTreeMap<String, String>,
-    /// Sent with every request; the values are names of variables.
-    #[schemars(extend("examples" = [{"X-Key": "MY_OTHER_KEY"}]))]
-    pub env_http_headers: BTreeMap<String, String>,
-    /// How often a request that failed is made again.
-    #[schemars(extend("default" = 4, "examples" = [2]))]
-    pub request_max_retries: Option<u64>,
-    /// How often a stream that broke off is begun again.
-    #[schemars(extend("default" = 5, "examples" = [2]))]
-    pub stream_max_retries: Option<u64>,
-    /// How many milliseconds a stream may be silent.
-    #[schemars(extend("default" = 300_000, "examples" = [60_000]))]
-    pub stream_idle_timeout_ms: Option<NonZeroU64>,
-}
-
-/// What a model provider speaks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum WireApi {
-    /// OpenAI's Responses.
-    Responses,
-    /// OpenAI's Chat Completions.
-    Chat,
-    /// Anthropic's Messages.
-    Messages,
-}
 
 /// An MCP server: a program that is started, or an address.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -69,26 +19,35 @@ pub struct McpServerSettings {
     #[schemars(extend("default" = [], "examples" = [["-y", "some-mcp-server"]]))]
     pub args: Option<Vec<String>>,
     /// Variables that it is given.
-    #[schemars(extend("examples" = [{"LOG_LEVEL": "info"}]))]
-    pub env: BTreeMap<String, String>,
+    #[schemars(
+        with = "BTreeMap<String, String>",
+        extend("propertyNames" = {"format": "variable-name"}, "examples" = [{"LOG_LEVEL": "info"}])
+    )]
+    pub env: BTreeMap<VariableName, String>,
     /// Names of variables of your own that it is given.
     #[schemars(extend("default" = [], "examples" = [["GITHUB_TOKEN"]]))]
-    pub env_vars: Option<Vec<String>>,
+    pub env_vars: Option<Vec<VariableName>>,
     /// Where it is started.
     #[schemars(extend("examples" = ["/home/user/servers"]))]
     pub cwd: Option<PathBuf>,
     /// The address of a server that runs already.
     #[schemars(extend("examples" = ["https://mcp.example.com/mcp"]))]
-    pub url: Option<String>,
+    pub url: Option<Address>,
     /// The variable of your environment that holds its token.
     #[schemars(extend("examples" = ["EXAMPLE_TOKEN"]))]
-    pub bearer_token_env_var: Option<String>,
+    pub bearer_token_env_var: Option<VariableName>,
     /// Sent with every request.
-    #[schemars(extend("examples" = [{"X-Team": "tools"}]))]
-    pub http_headers: BTreeMap<String, String>,
+    #[schemars(
+        with = "BTreeMap<String, HeaderValue>",
+        extend("propertyNames" = {"format": "header-name"}, "examples" = [{"X-Team": "tools"}])
+    )]
+    pub http_headers: BTreeMap<HeaderName, HeaderValue>,
     /// Sent with every request; the values are names of variables.
-    #[schemars(extend("examples" = [{"X-Key": "MY_OTHER_KEY"}]))]
-    pub env_http_headers: BTreeMap<String, String>,
+    #[schemars(
+        with = "BTreeMap<String, VariableName>",
+        extend("propertyNames" = {"format": "header-name"}, "examples" = [{"X-Key": "MY_OTHER_KEY"}])
+    )]
+    pub env_http_headers: BTreeMap<HeaderName, VariableName>,
     /// Whether it is used.
     #[schemars(extend("default" = true, "examples" = [false]))]
     pub enabled: Option<bool>,
@@ -104,6 +63,15 @@ pub struct McpServerSettings {
     /// How many seconds a call of one of its tools may take.
     #[schemars(extend("default" = 60, "examples" = [120]))]
     pub tool_timeout_sec: Option<Seconds>,
+    /// What the program that is started may touch.
+    #[schemars(extend("default" = "read-only", "examples" = ["workspace-write"]))]
+    pub sandbox_mode: Option<SandboxMode>,
+    /// Lets it reach the network; with `workspace-write`.
+    #[schemars(extend("default" = false, "examples" = [true]))]
+    pub network_access: Option<bool>,
+    /// Directories that it may write to beside the workspace; with `workspace-write`.
+    #[schemars(extend("default" = [], "examples" = [["~/.npm"]]))]
+    pub writable_roots: Option<Vec<PathBuf>>,
 }
 
 /// A number of seconds between 0 and a year, with a fraction if need be.
@@ -142,7 +110,7 @@ impl From<Seconds> for f64 {
 pub struct OtelSettings {
     /// The base address of a collector that speaks OTLP over HTTP. Without it nothing is sent.
     #[schemars(extend("examples" = ["http://localhost:4318"]))]
-    pub endpoint: Option<String>,
+    pub endpoint: Option<Address>,
 }
 
 /// What `sandgate serve` listens on.
@@ -154,7 +122,7 @@ pub struct ServerSettings {
     pub listen: Option<String>,
     /// The variable of your environment that holds the token which clients must show.
     #[schemars(extend("examples" = ["SANDGATE_TOKEN"]))]
-    pub token_env_var: Option<String>,
+    pub token_env_var: Option<VariableName>,
     /// Origins of web pages that may talk to it, beside its own.
     #[schemars(extend("default" = [], "examples" = [["https://console.example.com"]]))]
     pub allowed_origins: Option<Vec<String>>,
