@@ -60,7 +60,27 @@ pub(crate) enum Verb {
 /// # Errors
 /// When it makes no sense, or asks for help or the version; the error is what is to be printed.
 pub(crate) fn read() -> Result<Verb, clap::Error> {
-    understand(Cli::try_parse().map_err(explain)?)
+    let words: Vec<OsString> = std::env::args_os().collect();
+    match without_the_others(&words) {
+        Some(verb) => understand(Cli { verb }),
+        None => understand(Cli::try_parse_from(words).map_err(explain)?),
+    }
+}
+
+/// Reads the verbs that somebody waits for most by their own options alone: making a parser of all verbs
+/// takes as long as starting a small program. Whatever this does not understand is left to that one,
+/// which has the words for it.
+fn without_the_others(words: &[OsString]) -> Option<CliVerb> {
+    fn read<T: clap::Args>(words: &[OsString]) -> Option<T> {
+        let parser = T::augment_args(clap::Command::new("sandgate"));
+        T::from_arg_matches(&parser.try_get_matches_from(words).ok()?).ok()
+    }
+    let (_program, rest) = words.split_first()?;
+    match rest.first()?.to_str()? {
+        "run" => read(rest).map(CliVerb::Run),
+        "sandbox" => read(rest).map(CliVerb::Sandbox),
+        _ => None,
+    }
 }
 
 /// The gate between an AI agent and your machine.
@@ -199,6 +219,46 @@ pub(crate) mod tests {
     /// What these words after `sandgate` are understood as.
     pub(crate) fn understood(words: &[&str]) -> Result<Verb, clap::Error> {
         understand(Cli::try_parse_from(["sandgate"].iter().chain(words)).map_err(explain)?)
+    }
+
+    #[test]
+    fn a_verb_is_read_alone_as_it_is_among_all_others() {
+        let lines: &[&[&str]] = &[
+            &["sandbox", "--", "ls", "-l", "--", "x"],
+            &["sandbox", "linux", "--full-auto", "--writable", "a b", "--json", "--", "ls"],
+            &["sandbox", "--sandbox=workspace-write", "-c", "a=1", "--cd", "x", "--", "ls"],
+            &["sandbox", "--status"],
+            &["run", "--", "ls", "-l"],
+            &["run", "--shell", "bash", "--", "ls | wc"],
+        ];
+        for line in lines {
+            let words: Vec<OsString> =
+                ["sandgate"].iter().chain(*line).map(OsString::from).collect();
+            let alone = without_the_others(&words).expect("it makes sense");
+            let among = Cli::try_parse_from(&words).unwrap().verb;
+            assert_eq!(format!("{alone:?}"), format!("{among:?}"));
+        }
+    }
+
+    #[test]
+    fn what_a_verb_alone_does_not_understand_is_left_to_all() {
+        let lines: &[&[&str]] = &[
+            &[],
+            &["--version"],
+            &["help"],
+            &["sandbox"],
+            &["sandbox", "--help"],
+            &["sandbox", "--version"],
+            &["sandbox", "ls"],
+            &["sandbox", "--full-auto", "--sandbox", "read-only", "--", "ls"],
+            &["run", "-h"],
+            &["policy", "explain", "--", "ls"],
+        ];
+        for line in lines {
+            let words: Vec<OsString> =
+                ["sandgate"].iter().chain(*line).map(OsString::from).collect();
+            assert!(without_the_others(&words).is_none(), "{line:?}");
+        }
     }
 
     #[test]

@@ -128,8 +128,11 @@ def udp():
 
 
 def race(flip, attempt, rounds):
-    """Makes an attempt again and again while another thread flips what it is about."""
+    """Makes an attempt again and again while another thread flips what it is about: at least so often,
+    and until it was refused once, so that a busy machine on which the other thread hardly runs has its
+    race too. Where nothing refuses it, that ends after a while."""
     over = []
+    refused = False
     sys.setswitchinterval(1e-6)
 
     def flipping():
@@ -138,10 +141,12 @@ def race(flip, attempt, rounds):
 
     thread = threading.Thread(target=flipping)
     thread.start()
-    for _ in range(rounds):
+    patience = time.monotonic() + 5
+    while rounds > 0 or (not refused and time.monotonic() < patience):
+        rounds -= 1
         try:
             attempt()
-        except OSError:
-            pass
+        except OSError as error:
+            refused = refused or error.errno in (errno.EACCES, errno.EPERM, errno.EROFS)
     over.append(True)
     thread.join()

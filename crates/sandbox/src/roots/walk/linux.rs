@@ -4,6 +4,9 @@
 //! Most directories hold no others. Where the file system counts the directories in a directory, such
 //! a leaf is not read: it is asked for the protected names only, which costs half as much. So is a
 //! directory that lies as deep as the walk goes, however much it holds.
+//!
+//! Where a level has many directories, a few threads look into them at once: somebody waits for the first
+//! command of a session.
 
 use super::{Limits, Walked};
 use crate::roots::protected::{PROTECTED, is_protected_bytes};
@@ -27,82 +30,259 @@ const ASKED: usize = 10;
 /// Room for a block of entries: more than one full of the longest names.
 const BLOCK: usize = 32 * 1024;
 
+/// From so many directories on a level is shared among threads: with 75 of them, making a thread and waiting
+/// for it took as long as it saved.
+const WORTH_SHARING: usize = 200;
+
+/// The most threads that share a level.
+const MOST_THREADS: usize = 4;
+
 /// Looks for protected names beneath a root, but not in those of `elsewhere` that lie in it.
 pub(in crate::roots) fn walk(root: &Path, limits: Limits, elsewhere: &BTreeSet<PathBuf>) -> Walked {
+    walk_by(|| processors().min(MOST_THREADS), root, limits, elsewhere)
+}
+
+/// The same by so many threads, if there is enough for them to do.
+pub(super) fn walk_by(
+    threads: fn() -> usize,
+    root: &Path,
+    limits: Limits,
+    elsewhere: &BTreeSet<PathBuf>,
+) -> Walked {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let Ok(descriptor) = openat(CWD, root, flags, Mode::empty()) else {
         return Walked::default();
     };
     let counts = fstatfs(&descriptor).is_ok_and(|found| COUNTING.contains(&found.f_type));
     let inside = elsewhere.iter().filter_map(|path| path.strip_prefix(root).ok());
-    let mut walker = Walker {
+    let ground = Ground {
         root,
         counting: fstat(&descriptor).ok().filter(|_| counts),
         descriptor,
         limits,
         elsewhere: inside.filter(|path| !path.as_os_str().is_empty()).collect(),
+    };
+    let mut walker = Walker {
+        ground: &ground,
+        threads,
         tree: Tree::default(),
-        looked_at: 0,
-        asked_of: 0,
-        asked: Vec::new(),
+        looked_into: 0,
+        left: Left { entries: limits.entries, asks: limits.directories.saturating_mul(ASKED) },
         walked: Walked { complete: true, ..Walked::default() },
     };
-    walker.run();
+    if walker.run().is_err() {
+        walker.walked.complete = false;
+    }
     walker.walked
 }
 
-struct Walker<'a> {
+/// What is walked, and how far. It does not change on the way.
+struct Ground<'a> {
     root: &'a Path,
     descriptor: OwnedFd,
     limits: Limits,
     /// What is walked by itself, relative to the root.
     elsewhere: BTreeSet<&'a Path>,
-    tree: Tree,
-    /// How many entries have been looked at.
-    looked_at: usize,
     /// The root, if its file system counts the directories in a directory.
     counting: Option<Stat>,
-    /// How many directories have been asked.
-    asked_of: usize,
-    /// Room for a path that is asked for.
-    asked: Vec<u8>,
+}
+
+struct Walker<'a> {
+    ground: &'a Ground<'a>,
+    threads: fn() -> usize,
+    tree: Tree,
+    /// How many directories have been looked into.
+    looked_into: usize,
+    left: Left,
     walked: Walked,
+}
+
+/// How much more may be looked at.
+#[derive(Debug, Clone, Copy)]
+struct Left {
+    entries: usize,
+    /// How many more directories are asked.
+    asks: usize,
 }
 
 /// A limit was reached.
 struct Exhausted;
 
 impl Walker<'_> {
-    fn run(&mut self) {
-        let mut block = Vec::with_capacity(BLOCK);
-        let mut path = Vec::new();
-        let mut looked_into = 0;
-        let mut next = 0;
+    /// Level by level. What is found in one does not depend on how many threads look.
+    fn run(&mut self) -> Result<(), Exhausted> {
         self.tree.plant();
-        while next < self.tree.directories.len() {
-            self.tree.path_of(next, &mut path);
-            let relative = Path::new(OsStr::from_bytes(&path));
-            if !self.elsewhere.contains(relative) {
-                looked_into += 1;
-                if looked_into > self.limits.directories {
-                    self.walked.complete = false;
-                    return;
-                }
-                let read = self.look_into(next, &path, &mut block);
-                if read.is_err() {
-                    self.walked.complete = false;
-                    return;
-                }
+        let mut level = 0..1;
+        while !level.is_empty() {
+            let next = level.end;
+            if !self.share(level.clone()) {
+                self.look_into(level)?;
             }
-            next += 1;
+            level = next..self.tree.directories.len();
+        }
+        Ok(())
+    }
+
+    /// Looks into some directories, one after the other.
+    fn look_into(&mut self, level: Range<usize>) -> Result<(), Exhausted> {
+        let mut room = Room::default();
+        for at in level {
+            let mut finds = Finds::new(self.ground, self.left);
+            let looked = finds.look_into(&self.tree, at..at + 1, &mut room);
+            if self.looked_into + finds.looked_into > self.ground.limits.directories {
+                return Err(Exhausted);
+            }
+            self.keep(finds);
+            looked?;
+        }
+        Ok(())
+    }
+
+    /// Has threads look into some directories at once. Says whether they did: they do not where a limit
+    /// may be reached, because what it cuts off must not depend on who was faster.
+    fn share(&mut self, level: Range<usize>) -> bool {
+        let enough = level.len() >= WORTH_SHARING;
+        if !enough || self.looked_into + level.len() > self.ground.limits.directories {
+            return false;
+        }
+        let threads = (self.threads)();
+        let Some(shares) = look_together(self.ground, self.left, &self.tree, level, threads) else {
+            return false;
+        };
+        let sum = |of: fn(&Left) -> usize| -> usize {
+            shares.iter().map(|finds| of(&self.left) - of(&finds.left)).sum()
+        };
+        if sum(|left| left.entries) > self.left.entries || sum(|left| left.asks) > self.left.asks {
+            return false;
+        }
+        shares.into_iter().for_each(|finds| self.keep(finds));
+        true
+    }
+
+    fn keep(&mut self, finds: Finds<'_>) {
+        let Finds { before, left, looked_into, names, children, walked, .. } = finds;
+        self.left.entries -= before.entries - left.entries;
+        self.left.asks -= before.asks - left.asks;
+        self.looked_into += looked_into;
+        self.walked.protected.extend(walked.protected);
+        self.walked.closed.extend(walked.closed);
+        self.walked.complete &= walked.complete;
+        for Directory { parent, name, level } in children {
+            if self.has_room() {
+                self.tree.add(parent, level, &names[name]);
+            }
         }
     }
 
+    /// Whether one more directory is worth keeping: one past the limit is, which shows that there are
+    /// more.
+    fn has_room(&self) -> bool {
+        self.tree.directories.len() <= self.ground.limits.directories + self.ground.elsewhere.len()
+    }
+}
+
+/// Has each of some threads, this one among them, look into its share of some directories. `None` when
+/// one of them came to a limit, or could not be made.
+fn look_together<'a>(
+    ground: &'a Ground<'a>,
+    left: Left,
+    tree: &Tree,
+    level: Range<usize>,
+    threads: usize,
+) -> Option<Vec<Finds<'a>>> {
+    if threads < 2 {
+        return None;
+    }
+    let share = level.len().div_ceil(threads);
+    let mut shares = level.clone().step_by(share).map(|from| from..level.end.min(from + share));
+    let look = move |share| {
+        let mut finds = Finds::new(ground, left);
+        finds.look_into(tree, share, &mut Room::default()).map(|()| finds)
+    };
+    let own = shares.next()?;
+    std::thread::scope(|scope| {
+        let spawn = |share| std::thread::Builder::new().spawn_scoped(scope, move || look(share));
+        let others: Vec<_> = shares.map(spawn).collect();
+        let own = look(own).ok();
+        // All are waited for, whatever became of one.
+        let others: Vec<_> =
+            others.into_iter().map(|other| other.ok()?.join().ok()?.ok()).collect();
+        std::iter::once(own).chain(others).collect()
+    })
+}
+
+/// How many processors this process may use.
+fn processors() -> usize {
+    let allowed = rustix::thread::sched_getaffinity(None).map_or(1, |set| set.count());
+    usize::try_from(allowed).unwrap_or(1)
+}
+
+/// Room for what is needed for one directory after the other.
+#[derive(Default)]
+struct Room {
+    block: Vec<u8>,
+    path: Vec<u8>,
+    way: Vec<usize>,
+    /// A path that is asked for.
+    asked: Vec<u8>,
+}
+
+/// What was found in some directories.
+struct Finds<'a> {
+    ground: &'a Ground<'a>,
+    before: Left,
+    left: Left,
+    looked_into: usize,
+    /// The directories in them that are looked into later, and their names.
+    names: Vec<u8>,
+    children: Vec<Directory>,
+    walked: Walked,
+}
+
+impl<'a> Finds<'a> {
+    fn new(ground: &'a Ground<'a>, left: Left) -> Self {
+        Self {
+            ground,
+            before: left,
+            left,
+            looked_into: 0,
+            names: Vec::new(),
+            children: Vec::new(),
+            walked: Walked { complete: true, ..Walked::default() },
+        }
+    }
+
+    fn look_into(
+        &mut self,
+        tree: &Tree,
+        directories: Range<usize>,
+        room: &mut Room,
+    ) -> Result<(), Exhausted> {
+        let Room { block, path, way, asked } = room;
+        block.reserve(BLOCK);
+        for at in directories {
+            tree.path_of(at, path, way);
+            if !self.ground.elsewhere.contains(Path::new(OsStr::from_bytes(path))) {
+                self.looked_into += 1;
+                let level = tree.directories[at].level;
+                self.read(at, level, path, block, asked)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Reads one directory, and keeps the directories in it for later.
-    fn look_into(&mut self, at: usize, path: &[u8], block: &mut Vec<u8>) -> Result<(), Exhausted> {
+    fn read(
+        &mut self,
+        at: usize,
+        level: usize,
+        path: &[u8],
+        block: &mut Vec<u8>,
+        asked: &mut Vec<u8>,
+    ) -> Result<(), Exhausted> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let here = if path.is_empty() { b"." } else { path };
-        let directory = match openat(&self.descriptor, here, flags, Mode::empty()) {
+        let directory = match openat(&self.ground.descriptor, here, flags, Mode::empty()) {
             Ok(directory) => directory,
             // It went away, or something else came in its place.
             Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return Ok(()),
@@ -115,7 +295,6 @@ impl Walker<'_> {
                 return Ok(());
             }
         };
-        let level = self.tree.directories[at].level;
         let mut entries = RawDir::new(directory.as_fd(), block.spare_capacity_mut());
         while let Some(entry) = entries.next() {
             let Ok(entry) = entry else {
@@ -127,10 +306,7 @@ impl Walker<'_> {
             if matches!(bytes, b"." | b"..") {
                 continue;
             }
-            if self.looked_at == self.limits.entries {
-                return Err(Exhausted);
-            }
-            self.looked_at += 1;
+            self.left.entries = self.left.entries.checked_sub(1).ok_or(Exhausted)?;
             if is_protected_bytes(bytes) {
                 self.walked.protected.push(self.absolute(path).join(OsStr::from_bytes(bytes)));
                 continue;
@@ -141,22 +317,31 @@ impl Walker<'_> {
                     .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode).is_dir()),
                 kind => kind.is_dir(),
             };
-            if !is_directory || level >= self.limits.depth {
+            let depth = self.ground.limits.depth;
+            if !is_directory || level >= depth {
                 continue;
             }
-            let is_last = level + 1 == self.limits.depth;
-            let asked =
-                (is_last || self.is_leaf(&directory, name)) && self.ask(&directory, path, name);
-            if !asked && self.has_room() {
-                self.tree.add(at, level + 1, bytes);
+            let is_last = level + 1 == depth;
+            let is_done = (is_last || self.is_leaf(&directory, name))
+                && self.ask(&directory, path, name, asked);
+            if !is_done && self.has_room() {
+                let start = self.names.len();
+                self.names.extend_from_slice(bytes);
+                let name = start..self.names.len();
+                self.children.push(Directory { parent: at, name, level: level + 1 });
             }
         }
         Ok(())
     }
 
+    /// Whether one more directory could be of use: no more than this are ever looked into.
+    fn has_room(&self) -> bool {
+        self.children.len() <= self.ground.limits.directories + self.ground.elsewhere.len()
+    }
+
     /// Whether a directory certainly holds no other directory.
     fn is_leaf(&self, directory: &OwnedFd, name: &CStr) -> bool {
-        self.counting.as_ref().is_some_and(|root| {
+        self.ground.counting.as_ref().is_some_and(|root| {
             statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)
                 // The type of the count is not the same on every machine.
                 .is_ok_and(|found| found.st_dev == root.st_dev && matches!(found.st_nlink, 2))
@@ -164,19 +349,17 @@ impl Walker<'_> {
     }
 
     /// Asks a directory for the protected names. If it does not answer, it has to be looked into.
-    fn ask(&mut self, directory: &OwnedFd, path: &[u8], name: &CStr) -> bool {
-        if self.asked_of == self.limits.directories.saturating_mul(ASKED) {
-            return false;
-        }
-        self.asked_of += 1;
+    fn ask(&mut self, directory: &OwnedFd, path: &[u8], name: &CStr, asked: &mut Vec<u8>) -> bool {
+        let Some(left) = self.left.asks.checked_sub(1) else { return false };
+        self.left.asks = left;
         let look = |path: &[u8]| statat(directory, path, AtFlags::SYMLINK_NOFOLLOW);
         let mut found = [false; PROTECTED.len()];
         for (found, protected) in found.iter_mut().zip(PROTECTED) {
-            self.asked.clear();
-            self.asked.extend_from_slice(name.to_bytes());
-            self.asked.push(b'/');
-            self.asked.extend_from_slice(protected.as_bytes());
-            match look(&self.asked) {
+            asked.clear();
+            asked.extend_from_slice(name.to_bytes());
+            asked.push(b'/');
+            asked.extend_from_slice(protected.as_bytes());
+            match look(asked) {
                 Ok(_) => *found = true,
                 Err(Errno::NOENT) => {}
                 Err(_) => return false,
@@ -189,20 +372,14 @@ impl Walker<'_> {
         true
     }
 
-    /// Whether one more directory is worth keeping: one past the limit is, which shows that there are
-    /// more.
-    fn has_room(&self) -> bool {
-        self.tree.directories.len() <= self.limits.directories + self.elsewhere.len()
-    }
-
     /// Notes a directory that may not be read: if it is this user's own, its commands could make it
     /// readable. If it cannot even be looked at, the same is true of the directory that it is in.
     fn close(&mut self, path: &[u8]) {
         let closed = Path::new(OsStr::from_bytes(path));
         for path in closed.ancestors().take_while(|path| !path.as_os_str().is_empty()) {
-            match statat(&self.descriptor, path, AtFlags::SYMLINK_NOFOLLOW) {
+            match statat(&self.ground.descriptor, path, AtFlags::SYMLINK_NOFOLLOW) {
                 Ok(stat) if stat.st_uid == rustix::process::geteuid().as_raw() => {
-                    self.walked.closed.push(self.root.join(path));
+                    self.walked.closed.push(self.ground.root.join(path));
                     return;
                 }
                 // Somebody else's: commands cannot open it either.
@@ -216,7 +393,8 @@ impl Walker<'_> {
 
     fn absolute(&self, path: &[u8]) -> PathBuf {
         let relative = Path::new(OsStr::from_bytes(path));
-        if path.is_empty() { self.root.to_owned() } else { self.root.join(relative) }
+        let root = self.ground.root;
+        if path.is_empty() { root.to_owned() } else { root.join(relative) }
     }
 }
 
@@ -226,8 +404,6 @@ impl Walker<'_> {
 struct Tree {
     names: Vec<u8>,
     directories: Vec<Directory>,
-    /// The way to a directory, for as long as its path is put together.
-    way: Vec<usize>,
 }
 
 struct Directory {
@@ -248,15 +424,15 @@ impl Tree {
         self.directories.push(Directory { parent, name: start..self.names.len(), level });
     }
 
-    /// Puts the path of a directory together, relative to the root.
-    fn path_of(&mut self, mut at: usize, path: &mut Vec<u8>) {
-        self.way.clear();
+    /// Puts the path of a directory together, relative to the root. `way` is room for the way to it.
+    fn path_of(&self, mut at: usize, path: &mut Vec<u8>, way: &mut Vec<usize>) {
+        way.clear();
         while at != 0 {
-            self.way.push(at);
+            way.push(at);
             at = self.directories[at].parent;
         }
         path.clear();
-        for &step in self.way.iter().rev() {
+        for &step in way.iter().rev() {
             if !path.is_empty() {
                 path.push(b'/');
             }

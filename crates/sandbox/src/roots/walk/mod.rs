@@ -161,6 +161,31 @@ mod tests {
         }
     }
 
+    /// With enough directories in each level to be shared among threads, and limits that are reached
+    /// anywhere.
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn what_is_found_does_not_depend_on_how_many_look() {
+        let (_home, root) = tree(&[]);
+        for number in 0..250 {
+            let deep = root.join(format!("{number}/a/b"));
+            fs::create_dir_all(&deep).unwrap();
+            let name = ["../.git", "../../.codex", ".agents", "c/.git"][number % 4];
+            fs::create_dir_all(deep.join(name)).unwrap();
+        }
+        let walk = |limits, threads: fn() -> usize| {
+            linux::walk_by(threads, &root, limits, &BTreeSet::new())
+        };
+        for directories in [0, 1, 20, 250, 251, 400, 501, 563, 1000] {
+            for entries in [10, 249, 250, 400, 562, 700, 10_000] {
+                let limits = Limits { directories, entries, ..Limits::ROOT };
+                assert_eq!(walk(limits, || 3), walk(limits, || 1), "{limits:?}");
+            }
+        }
+        let all = walk(Limits::ROOT, || 3);
+        assert!(all.complete && all.protected.len() == 250, "{all:?}");
+    }
+
     #[test]
     fn what_is_walked_by_itself_is_left_out() {
         let (_home, root) = tree(&["a/root/x/.git", "b/.git"]);
