@@ -298,7 +298,7 @@ impl ToolRuntime<Request> for ServerTool {
             enforcement: enforcement.clone(),
         }))?;
         let mut report = Report::new(call_id(), services);
-        report.begin(&env, enforcement).await?;
+        report.begin(&request.params.command, &env, enforcement).await?;
         let (stream, ours) = tokio::io::duplex(PIPE_BYTES);
         let (from_client, to_client) = tokio::io::split(ours);
         let watch = ServerWatch::new();
