@@ -38,7 +38,7 @@ fn server(name: &str, settings: Value) -> McpServer {
 }
 
 /// The test server, with these settings beside its command.
-fn local(more: Value) -> McpServer {
+fn local(more: &Value) -> McpServer {
     let mut settings = json!({"command": test_server(), "startup_timeout_sec": 60});
     settings.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
     server("test", settings)
@@ -160,7 +160,7 @@ fn succeeded(outcome: &Outcome) -> bool {
 /// spec MCP.1: The tools of a server are tools of the session, and their answers reach the model.
 #[tokio::test]
 async fn a_server_is_started_listed_and_called() {
-    let mut scene = Scene::settled(vec![local(json!({}))]).await;
+    let mut scene = Scene::settled(vec![local(&json!({}))]).await;
     let names = scene.tools();
     assert!(names.contains(&"test__echo".to_owned()), "{names:?}");
     let outcome = scene.call("test__echo", json!({"text": "hello"})).await;
@@ -180,14 +180,14 @@ async fn a_server_is_started_listed_and_called() {
 #[tokio::test]
 async fn settings_say_which_tools_there_are() {
     let few = json!({"enabled_tools": ["echo", "write"], "disabled_tools": ["write"]});
-    let scene = Scene::settled(vec![local(few)]).await;
+    let scene = Scene::settled(vec![local(&few)]).await;
     assert_eq!(scene.tools(), ["test__echo"]);
 }
 
 /// spec MCP.3: A server that is a program has the policy of its own entry, whatever the session's is.
 #[tokio::test]
 async fn a_server_is_confined_by_its_own_entry() {
-    let mut scene = Scene::settled(vec![local(json!({}))]).await;
+    let mut scene = Scene::settled(vec![local(&json!({}))]).await;
     let file = scene.file("here");
     let outcome = scene.call("test__lie", json!({"path": file})).await;
     assert!(outcome.text.starts_with("refused: "), "{}", outcome.text);
@@ -197,7 +197,7 @@ async fn a_server_is_confined_by_its_own_entry() {
     let outcome = scene.call("test__connect", json!({"to": to})).await;
     assert!(outcome.text.starts_with("refused: "), "{}", outcome.text);
 
-    let writes = local(json!({"sandbox_mode": "workspace-write"}));
+    let writes = local(&json!({"sandbox_mode": "workspace-write"}));
     let read_only = |config: &mut SessionConfig| config.sandbox_policy = SandboxPolicy::ReadOnly;
     let mut scene = Scene::new(vec![writes], read_only).await;
     scene.servers.settled().await;
@@ -211,13 +211,13 @@ async fn a_server_is_confined_by_its_own_entry() {
 #[tokio::test]
 async fn a_server_is_given_the_variables_of_its_entry() {
     let given = json!({"env": {"COLOUR": "blue"}, "env_vars": ["TEST_TOKEN"]});
-    let mut scene = Scene::settled(vec![local(given)]).await;
+    let mut scene = Scene::settled(vec![local(&given)]).await;
     let mut variable =
         async |name: &str| scene.call("test__variable", json!({"name": name})).await.text;
     assert_eq!(variable("COLOUR").await, "blue");
     assert_eq!(variable("TEST_TOKEN").await, "s3cret");
 
-    let mut scene = Scene::settled(vec![local(json!({}))]).await;
+    let mut scene = Scene::settled(vec![local(&json!({}))]).await;
     let text = scene.call("test__variable", json!({"name": "TEST_TOKEN"})).await.text;
     assert_eq!(text, "unset");
 }
@@ -229,7 +229,7 @@ async fn the_start_of_a_server_is_asked_about() {
     for (decision, starts) in
         [(ReviewDecision::Denied { feedback: None }, false), (ReviewDecision::Approved, true)]
     {
-        let mut scene = Scene::new(vec![local(json!({}))], asks).await;
+        let mut scene = Scene::new(vec![local(&json!({}))], asks).await;
         let approver = scene.session().approver("test");
         let question = loop {
             let event = scene.events.next().await.unwrap();
@@ -261,7 +261,7 @@ async fn the_start_of_a_server_is_asked_about() {
 /// same call again is covered by a yes for the session.
 #[tokio::test]
 async fn a_tool_that_may_change_something_is_asked_about() {
-    let mut scene = Scene::settled(vec![local(json!({"sandbox_mode": "workspace-write"}))]).await;
+    let mut scene = Scene::settled(vec![local(&json!({"sandbox_mode": "workspace-write"}))]).await;
     let file = scene.file("here\u{202e}");
     let write = |file: &Path| json!({"path": file});
 
@@ -295,7 +295,7 @@ async fn a_tool_that_may_change_something_is_asked_about() {
 #[tokio::test]
 async fn policies_say_who_is_asked_about_tools() {
     let never = |config: &mut SessionConfig| config.approval_policy = AskForApproval::Never;
-    let mut scene = Scene::new(vec![local(json!({}))], never).await;
+    let mut scene = Scene::new(vec![local(&json!({}))], never).await;
     scene.servers.settled().await;
     let outcome = scene.call("test__write", json!({"path": "x"})).await;
     assert!(outcome.text.contains("nobody may be asked"), "{}", outcome.text);
@@ -305,14 +305,14 @@ async fn policies_say_who_is_asked_about_tools() {
         config.approval_policy = AskForApproval::Never;
         config.sandbox_policy = SandboxPolicy::DangerFullAccess;
     };
-    let mut scene = Scene::new(vec![local(json!({}))], free).await;
+    let mut scene = Scene::new(vec![local(&json!({}))], free).await;
     scene.servers.settled().await;
     let file = scene.file("x");
     let outcome = scene.call("test__write", json!({"path": file})).await;
     assert!(outcome.text.starts_with("refused: "), "its own entry confines it: {}", outcome.text);
 
     let rule = |config: &mut SessionConfig| config.approval_policy = AskForApproval::UnlessTrusted;
-    let mut scene = Scene::new(vec![local(json!({}))], rule).await;
+    let mut scene = Scene::new(vec![local(&json!({}))], rule).await;
     let approver = scene.session().approver("test");
     loop {
         let event = scene.events.next().await.unwrap();
@@ -328,7 +328,7 @@ async fn policies_say_who_is_asked_about_tools() {
 /// spec MCP.8: A list that changes is asked for again, and holds from the next request on.
 #[tokio::test]
 async fn a_changed_list_is_asked_for_again() {
-    let mut scene = Scene::settled(vec![local(json!({}))]).await;
+    let mut scene = Scene::settled(vec![local(&json!({}))]).await;
     assert!(!scene.tools().contains(&"test__grown".to_owned()));
     scene.call("test__grow", json!({})).await;
     while !scene.tools().contains(&"test__grown".to_owned()) {
@@ -342,7 +342,7 @@ async fn a_changed_list_is_asked_for_again() {
 #[tokio::test]
 async fn slow_calls_are_given_up() {
     let slow = json!({"tool_timeout_sec": 0.3, "sandbox_mode": "workspace-write"});
-    let mut scene = Scene::settled(vec![local(slow)]).await;
+    let mut scene = Scene::settled(vec![local(&slow)]).await;
     let file = scene.file("first");
     let outcome = scene.call("test__slow", json!({"when_cancelled": file})).await;
     assert_eq!(outcome.text, "MCP server test: no answer within 0.3 seconds");
@@ -350,7 +350,7 @@ async fn slow_calls_are_given_up() {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 
-    let mut scene = Scene::settled(vec![local(json!({"sandbox_mode": "workspace-write"}))]).await;
+    let mut scene = Scene::settled(vec![local(&json!({"sandbox_mode": "workspace-write"}))]).await;
     let (file, turn) = (scene.file("second"), scene.session().begin_turn());
     let cancel = turn.cancellation().clone();
     tokio::spawn(async move {
@@ -369,7 +369,7 @@ async fn slow_calls_are_given_up() {
 #[tokio::test]
 async fn a_server_that_crashes_takes_only_its_own_tools_along() {
     let other = server("other", json!({"command": test_server(), "startup_timeout_sec": 60}));
-    let mut scene = Scene::settled(vec![local(json!({})), other]).await;
+    let mut scene = Scene::settled(vec![local(&json!({})), other]).await;
     let outcome = scene.call("test__crash", json!({})).await;
     assert!(outcome.text.contains("it has ended with code 3"), "{}", outcome.text);
     assert!(outcome.text.contains("out of cheese"), "{}", outcome.text);
@@ -386,10 +386,10 @@ async fn a_server_that_crashes_takes_only_its_own_tools_along() {
 /// spec MCP.15: What is no message is passed over, and a message that is too large is none.
 #[tokio::test]
 async fn garbage_and_huge_messages_are_no_answers() {
-    let mut scene = Scene::settled(vec![local(json!({"tool_timeout_sec": 20}))]).await;
+    let mut scene = Scene::settled(vec![local(&json!({"tool_timeout_sec": 20}))]).await;
     assert_eq!(scene.call("test__garbage", json!({})).await.text, "said");
     assert_eq!(scene.call("test__echo", json!({"text": "still here"})).await.text, "still here");
-    let mut scene = Scene::settled(vec![local(json!({"tool_timeout_sec": 5}))]).await;
+    let mut scene = Scene::settled(vec![local(&json!({"tool_timeout_sec": 5}))]).await;
     let outcome = scene.call("test__huge", json!({})).await;
     assert!(
         outcome.text.contains("no answer within"),
@@ -416,7 +416,7 @@ async fn a_server_that_does_not_start_is_told_of() {
         ),
         (json!({"url": "http://127.0.0.1:1/"}), "MCP server bad: "),
     ] {
-        let good = local(json!({}));
+        let good = local(&json!({}));
         let mut scene = Scene::settled(vec![server("bad", settings), good]).await;
         let warning = scene.warning().await;
         assert!(warning.starts_with("MCP server bad: ") && warning.contains(said), "{warning}");
@@ -429,7 +429,7 @@ async fn a_server_that_does_not_start_is_told_of() {
 #[tokio::test]
 async fn a_server_ends_with_the_session() {
     let mark = format!("mark-{}", uuid::Uuid::now_v7().simple());
-    let mut scene = Scene::settled(vec![local(json!({"args": [mark]}))]).await;
+    let mut scene = Scene::settled(vec![local(&json!({"args": [mark]}))]).await;
     assert_eq!(running(&mark), 1);
     assert_eq!(scene.call("test__echo", json!({"text": "a"})).await.text, "a");
     let Scene { session, servers, .. } = &mut scene;
@@ -448,7 +448,7 @@ fn running(mark: &str) -> usize {
 }
 
 /// A server at an address, with these settings beside it.
-fn remote(http: &HttpServer, more: Value) -> McpServer {
+fn remote(http: &HttpServer, more: &Value) -> McpServer {
     let mut settings = json!({"url": http.url()});
     settings.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
     server("far", settings)
@@ -458,9 +458,9 @@ fn remote(http: &HttpServer, more: Value) -> McpServer {
 /// the headers of its entry.
 #[tokio::test]
 async fn a_server_at_an_address_is_talked_with() {
-    for reply in [Reply::json as fn(Value) -> Reply, Reply::events] {
+    for reply in [Reply::json as fn(&Value) -> Reply, Reply::events] {
         let http = HttpServer::start(move |request| match request.method() {
-            "tools/call" => reply(request.answer(json!({
+            "tools/call" => reply(&request.answer(&json!({
                 "content": [{"type": "text", "text": request.arguments()["text"]}]
             }))),
             _ => request.usual(),
@@ -471,7 +471,7 @@ async fn a_server_at_an_address_is_talked_with() {
             "http_headers": {"X-Team": "tools"},
             "env_http_headers": {"X-Key": "TEST_TOKEN"},
         });
-        let mut scene = Scene::settled(vec![remote(&http, settings)]).await;
+        let mut scene = Scene::settled(vec![remote(&http, &settings)]).await;
         assert_eq!(scene.tools(), ["far__echo"]);
         assert_eq!(scene.call("far__echo", json!({"text": "over there"})).await.text, "over there");
         for request in http.requests() {
@@ -485,25 +485,25 @@ async fn a_server_at_an_address_is_talked_with() {
 /// spec MCP.19: An answer over HTTP that is too large is none, and a redirect is not followed.
 #[tokio::test]
 async fn large_answers_and_redirects_are_refused() {
-    for reply in [Reply::json as fn(Value) -> Reply, Reply::events] {
+    for reply in [Reply::json as fn(&Value) -> Reply, Reply::events] {
         let http = HttpServer::start(move |request| match request.method() {
             "tools/call" => {
                 let text = "x".repeat(17 << 20);
-                reply(request.answer(json!({"content": [{"type": "text", "text": text}]})))
+                reply(&request.answer(&json!({"content": [{"type": "text", "text": text}]})))
             }
             _ => request.usual(),
         })
         .await;
-        let mut scene = Scene::settled(vec![remote(&http, json!({"tool_timeout_sec": 20}))]).await;
+        let mut scene = Scene::settled(vec![remote(&http, &json!({"tool_timeout_sec": 20}))]).await;
         let outcome = scene.call("far__echo", json!({"text": "a"})).await;
         assert!(!succeeded(&outcome), "{} bytes came through", outcome.text.len());
     }
 
-    let elsewhere = HttpServer::start(|request| request.usual()).await;
+    let elsewhere = HttpServer::start(http_server::Request::usual).await;
     let to = elsewhere.url();
     let http = HttpServer::start(move |_| Reply::redirect(&to)).await;
     let token = json!({"bearer_token_env_var": "TEST_TOKEN"});
-    let mut scene = Scene::settled(vec![remote(&http, token)]).await;
+    let mut scene = Scene::settled(vec![remote(&http, &token)]).await;
     assert!(scene.warning().await.starts_with("MCP server far: "));
     assert!(elsewhere.requests().is_empty());
 }

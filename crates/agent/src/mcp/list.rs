@@ -74,7 +74,7 @@ fn parameters(tool: &Tool) -> Value {
 mod tests {
     use super::*;
 
-    fn tool(description: &str, schema: Value) -> ToolSpec {
+    fn tool(description: &str, schema: &Value) -> ToolSpec {
         let tool = json!({"name": "t", "description": description, "inputSchema": schema});
         spec("s", &serde_json::from_value(tool).unwrap())
     }
@@ -83,13 +83,13 @@ mod tests {
     /// object.
     #[test]
     fn what_a_server_says_of_a_tool_is_bounded_and_hides_nothing() {
-        let told = tool("look\u{202e}\u{1b}[2J\nhere", json!({"properties": {"a": {}}}));
+        let told = tool("look\u{202e}\u{1b}[2J\nhere", &json!({"properties": {"a": {}}}));
         assert_eq!(told.description, "look\\u{202e}\\u{1b}[2J\nhere");
         assert_eq!(told.parameters, json!({"type": "object", "properties": {"a": {}}}));
-        assert!(tool(&"ä".repeat(9999), json!({})).description.len() < MOST_DESCRIPTION + 4);
+        assert!(tool(&"ä".repeat(9999), &json!({})).description.len() < MOST_DESCRIPTION + 4);
         let large =
             json!({"type": "object", "properties": {"a": {"description": "x".repeat(20_000)}}});
-        assert_eq!(tool("", large).parameters, json!({"type": "object"}));
-        assert_eq!(tool("", json!({"type": "string"})).parameters, json!({"type": "object"}));
+        assert_eq!(tool("", &large).parameters, json!({"type": "object"}));
+        assert_eq!(tool("", &json!({"type": "string"})).parameters, json!({"type": "object"}));
     }
 }

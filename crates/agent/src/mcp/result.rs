@@ -32,7 +32,7 @@ pub(super) fn output(result: &CallToolResult, format: ModelFormat) -> ToolOutput
                 _ => "[a file was left out]".to_owned(),
             }),
             ContentBlock::ResourceLink(link) => {
-                texts.push(format!("[{}: {}]", link.name, link.uri))
+                texts.push(format!("[{}: {}]", link.name, link.uri));
             }
             _ => texts.push("[something was left out]".to_owned()),
         }

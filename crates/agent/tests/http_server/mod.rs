@@ -110,19 +110,19 @@ impl Request {
     }
 
     /// The message that answers it.
-    pub(crate) fn answer(&self, result: Value) -> Value {
+    pub(crate) fn answer(&self, result: &Value) -> Value {
         json!({"jsonrpc": "2.0", "id": self.body["id"], "result": result})
     }
 
     /// What a server answers that has one tool.
     pub(crate) fn usual(&self) -> Reply {
         match self.method() {
-            "initialize" => Reply::json(self.answer(json!({
+            "initialize" => Reply::json(&self.answer(&json!({
                 "protocolVersion": self.body["params"]["protocolVersion"],
                 "capabilities": {"tools": {}},
                 "serverInfo": {"name": "far", "version": "1"},
             }))),
-            "tools/list" => Reply::json(self.answer(json!({"tools": [{
+            "tools/list" => Reply::json(&self.answer(&json!({"tools": [{
                 "name": "echo", "inputSchema": {"type": "object"},
                 "annotations": {"readOnlyHint": true},
             }]}))),
@@ -132,12 +132,12 @@ impl Request {
 }
 
 impl Reply {
-    pub(crate) fn json(message: Value) -> Self {
+    pub(crate) fn json(message: &Value) -> Self {
         let headers = "content-type: application/json\r\n".to_owned();
         Self { status: "200 OK", headers, body: message.to_string().into_bytes() }
     }
 
-    pub(crate) fn events(message: Value) -> Self {
+    pub(crate) fn events(message: &Value) -> Self {
         let headers = "content-type: text/event-stream\r\n".to_owned();
         let body = format!(": a comment\n\ndata: {message}\n\n").into_bytes();
         Self { status: "200 OK", headers, body }
