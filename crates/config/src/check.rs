@@ -474,6 +474,6 @@ mod tests {
                 }
             }
         }
-        assert!(all.len() > 150 && fine > 500 && odd > 500, "{} {fine} {odd}", all.len());
+        assert!(all.len() > 100 && fine > 500 && odd > 500, "{} {fine} {odd}", all.len());
     }
 }
