@@ -14,7 +14,6 @@ use sandgate_runtime::{
     ShellEnvironmentPolicy,
 };
 use std::path::PathBuf;
-use std::time::Duration;
 
 /// What may be said about a session.
 #[derive(Debug, Clone, clap::Args)]
@@ -36,6 +35,10 @@ pub(crate) struct CliSession {
     /// The same as --sandbox workspace-write --ask-for-approval on-failure
     #[arg(long, conflicts_with_all = ["sandbox", "ask_for_approval"])]
     pub(crate) full_auto: bool,
+
+    /// Use this model where one is asked [default: model of your settings]
+    #[arg(long, value_name = "MODEL")]
+    pub(crate) model: Option<String>,
 
     /// Let commands write to this directory too; with workspace-write
     #[arg(long, value_name = "DIR")]
@@ -94,8 +97,6 @@ impl From<Asking> for AskForApproval {
 /// A session that can be started, and what else the settings say about the work in it.
 pub(crate) struct PreparedSession {
     pub(crate) config: SessionConfig,
-    /// How long a command may take that names no limit of its own.
-    pub(crate) command_timeout: Option<Duration>,
     /// Where figures and spans are sent.
     pub(crate) collector: Option<String>,
 }
@@ -146,6 +147,7 @@ impl CliSession {
         let mut config = SessionConfig::new(workspace);
         config.approval_policy = settings.approval_policy();
         config.approval_timeout = settings.approval_timeout();
+        config.command_timeout = settings.command_timeout();
         config.sandbox_policy =
             with_options(settings.sandbox_policy(), &self.writable, self.network)?;
         if settings.requires_full_sandbox() {
@@ -164,7 +166,7 @@ impl CliSession {
         config.rules = rules;
         let collector =
             settings.settings().otel.clone().and_then(|otel| otel.endpoint).map(String::from);
-        Ok(PreparedSession { config, command_timeout: settings.command_timeout(), collector })
+        Ok(PreparedSession { config, collector })
     }
 
     /// What the options stand for, as settings.
@@ -174,6 +176,9 @@ impl CliSession {
             let milliseconds = i64::try_from(seconds * 1000).unwrap_or(i64::MAX);
             let setting = [("timeouts.approval_ms", milliseconds.into())];
             flags.push(Layer::of_flag("--approval-timeout", setting));
+        }
+        if let Some(model) = &self.model {
+            flags.push(Layer::of_flag("--model", [("model", model.as_str().into())]));
         }
         flags
     }

@@ -127,7 +127,7 @@ impl Config {
         self.settings.timeouts.as_ref()?.approval_ms.map(milliseconds)
     }
 
-    /// How long the command of `sandgate run` may take that names no limit of its own.
+    /// How long a command may take for which no limit is named.
     pub fn command_timeout(&self) -> Option<Duration> {
         self.settings.timeouts.as_ref()?.command_ms.map(milliseconds)
     }
