@@ -5,12 +5,14 @@ use crate::call::{self, CallArguments, CliCall};
 use crate::config::CliConfig;
 #[cfg(unix)]
 use crate::daemon::DaemonArguments;
+use crate::exec::{self, CliExec, CliResume, ExecArguments};
 #[cfg(unix)]
 use crate::live::{self, AttachArguments, CliSessions, SessionArguments};
 use crate::patch::{self, CliPatch, PatchArguments};
 use crate::policy::{self, CliPolicy, PolicyArguments};
 use crate::run::{self, CliRun, RunArguments};
 use crate::sandbox::{self, CliSandbox, SandboxArguments};
+use crate::sessions::CliSessionsOnDisk;
 use crate::trust::CliTrust;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory as _, Parser, Subcommand};
@@ -21,6 +23,10 @@ use std::ffi::OsString;
 pub(crate) enum Verb {
     /// `sandgate run`.
     Run(RunArguments),
+    /// `sandgate sessions`.
+    Sessions(CliSessionsOnDisk),
+    /// `sandgate exec` and `sandgate resume`.
+    Exec(ExecArguments),
     /// `sandgate call`.
     Call(CallArguments),
     /// `sandgate patch`.
@@ -66,6 +72,12 @@ struct Cli {
 enum CliVerb {
     /// Run one command through the gate and end with its exit code
     Run(CliRun),
+    /// Have a model do something, through the gate
+    Exec(CliExec),
+    /// Go on with a conversation
+    Resume(CliResume),
+    /// List, show and export conversations
+    Sessions(CliSessionsOnDisk),
     /// Make the tool calls of a model, as JSON lines
     Call(CliCall),
     /// Apply a patch, or say what it would change
@@ -96,6 +108,9 @@ enum CliVerb {
 fn understand(cli: Cli) -> Result<Verb, clap::Error> {
     match cli.verb {
         CliVerb::Run(run) => run::understand(run).map(Verb::Run),
+        CliVerb::Resume(resume) => exec::understand_resume(resume).map(Verb::Exec),
+        CliVerb::Sessions(sessions) => Ok(Verb::Sessions(sessions)),
+        CliVerb::Exec(exec) => exec::understand(exec).map(Verb::Exec),
         CliVerb::Call(call) => call::understand(call).map(Verb::Call),
         CliVerb::Patch(patch) => patch::understand(patch).map(Verb::Patch),
         CliVerb::Sandbox(sandbox) => sandbox::understand(sandbox).map(Verb::Sandbox),

@@ -6,6 +6,8 @@ use sandgate_protocol::{EXIT_CODE_SIGNAL_BASE, ExecToolCallOutput, SIGNAL_KILL};
 
 /// A patch is none, or does not fit the files.
 pub(crate) const DOES_NOT_FIT: u8 = 1;
+/// A model could not be asked, or took more than it may.
+pub(crate) const TURN_FAILED: u8 = 1;
 /// The command line makes no sense.
 pub(crate) const USAGE: u8 = 2;
 /// A decision was needed, and nobody could give it.

@@ -5,6 +5,7 @@
 
 #![forbid(unsafe_code)]
 
+mod agent;
 mod arguments;
 mod audit;
 mod call;
@@ -12,6 +13,7 @@ mod config;
 #[cfg(unix)]
 mod daemon;
 mod decide;
+mod exec;
 mod exit;
 mod linux_sandbox;
 #[cfg(unix)]
@@ -22,6 +24,7 @@ mod policy;
 mod run;
 mod sandbox;
 mod session;
+mod sessions;
 mod settings;
 mod signals;
 mod telemetry;
@@ -38,6 +41,8 @@ fn main() -> ExitCode {
     };
     match asked {
         Ok(Verb::Run(arguments)) => run::run(arguments),
+        Ok(Verb::Exec(arguments)) => exec::exec(arguments),
+        Ok(Verb::Sessions(arguments)) => sessions::sessions(&arguments),
         Ok(Verb::Call(arguments)) => call::call(&arguments),
         Ok(Verb::Patch(arguments)) => patch::patch(&arguments),
         Ok(Verb::Sandbox(arguments)) => sandbox::sandbox(arguments),

@@ -36,10 +36,6 @@ pub(crate) struct CliSession {
     #[arg(long, conflicts_with_all = ["sandbox", "ask_for_approval"])]
     pub(crate) full_auto: bool,
 
-    /// Use this model where one is asked [default: model of your settings]
-    #[arg(long, value_name = "MODEL")]
-    pub(crate) model: Option<String>,
-
     /// Let commands write to this directory too; with workspace-write
     #[arg(long, value_name = "DIR")]
     pub(crate) writable: Vec<PathBuf>,
@@ -99,6 +95,10 @@ pub(crate) struct PreparedSession {
     pub(crate) config: SessionConfig,
     /// Where figures and spans are sent.
     pub(crate) collector: Option<String>,
+    /// All that is set.
+    pub(crate) settings: Config,
+    /// The root of the project, if the person trusts it.
+    pub(crate) trusted_root: Option<PathBuf>,
 }
 
 impl CliSession {
@@ -143,7 +143,8 @@ impl CliSession {
             Decide::AtTerminal => Asked::Person,
             _ => Asked::Nobody,
         };
-        let Effective { config: settings, rules } = settings::effective(&sources, asked)?;
+        let Effective { config: settings, rules, trusted_root } =
+            settings::effective(&sources, asked)?;
         let mut config = SessionConfig::new(workspace);
         config.approval_policy = settings.approval_policy();
         config.approval_timeout = settings.approval_timeout();
@@ -166,7 +167,7 @@ impl CliSession {
         config.rules = rules;
         let collector =
             settings.settings().otel.clone().and_then(|otel| otel.endpoint).map(String::from);
-        Ok(PreparedSession { config, collector })
+        Ok(PreparedSession { config, collector, settings, trusted_root })
     }
 
     /// What the options stand for, as settings.
@@ -176,9 +177,6 @@ impl CliSession {
             let milliseconds = i64::try_from(seconds * 1000).unwrap_or(i64::MAX);
             let setting = [("timeouts.approval_ms", milliseconds.into())];
             flags.push(Layer::of_flag("--approval-timeout", setting));
-        }
-        if let Some(model) = &self.model {
-            flags.push(Layer::of_flag("--model", [("model", model.as_str().into())]));
         }
         flags
     }

@@ -64,6 +64,8 @@ pub(crate) struct Effective {
     pub(crate) config: Config,
     /// The rules in effect.
     pub(crate) rules: Rules,
+    /// The root of the project, if the person trusts it.
+    pub(crate) trusted_root: Option<PathBuf>,
 }
 
 /// The directory of the person's settings: the one that `CODEX_HOME` names, or `~/.codex`. A relative
@@ -113,7 +115,8 @@ pub(crate) fn effective(sources: &Sources, asked: Asked) -> Result<Effective, Se
         ));
     }
     let rules = rules_of(&loaded);
-    Ok(Effective { config: loaded.config, rules })
+    let trusted_root = loaded.trust.is_trusted().then(|| loaded.project.root.clone());
+    Ok(Effective { config: loaded.config, rules, trusted_root })
 }
 
 /// The rules in effect: the person's own, those of the files that the settings name, and those of a

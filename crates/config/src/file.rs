@@ -76,7 +76,10 @@ impl FileError {
 
 /// The text of one of the person's own files; none if it is not there. A link is followed: it is the
 /// person's, if what it leads to is.
-pub(crate) fn read_own(path: &Path) -> Result<Option<String>, FileError> {
+///
+/// # Errors
+/// When it cannot be read, or somebody else can have written it.
+pub fn read_own(path: &Path) -> Result<Option<String>, FileError> {
     let file = match open_own(path) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -156,8 +159,11 @@ pub(crate) fn check_owner(_file: &File, _path: &Path) -> Result<(), FileError> {
 
 /// The text of a file below a project's root; none if it is not there. No link below the root is
 /// followed.
+///
+/// # Errors
+/// When it cannot be read, or a link or something else than a file stands in its place.
 #[cfg(unix)]
-pub(crate) fn read_below(root: &Path, names: &[&str]) -> Result<Option<String>, FileError> {
+pub fn read_below(root: &Path, names: &[&str]) -> Result<Option<String>, FileError> {
     use rustix::fs::{CWD, Mode, OFlags, openat};
     use rustix::io::Errno;
     let directory = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -180,8 +186,11 @@ pub(crate) fn read_below(root: &Path, names: &[&str]) -> Result<Option<String>, 
 }
 
 /// The same by paths, for systems where a directory cannot be held on to.
+///
+/// # Errors
+/// When it cannot be read, or a link or something else than a file stands in its place.
 #[cfg(not(unix))]
-pub(crate) fn read_below(root: &Path, names: &[&str]) -> Result<Option<String>, FileError> {
+pub fn read_below(root: &Path, names: &[&str]) -> Result<Option<String>, FileError> {
     let mut path = root.to_owned();
     for name in names {
         path.push(name);

@@ -1,6 +1,6 @@
 //! The events of one command: it began, it wrote, it ended.
 
-use crate::ProcessWoke;
+use crate::{AgentEvent, ProcessWoke};
 use crate::{
     ApplyPatchApprovalRequest, ApprovalResponse, CallId, Enforcement, ExecApprovalRequest,
     ExecToolCallOutput, PatchChange, SandboxType,
@@ -42,6 +42,21 @@ pub enum Event {
     Warning(Notice),
     /// Something that stopped a call or the turn.
     Error(Notice),
+    /// Something happened in a subagent of the session. Its questions are not in here: they are asked
+    /// like any other.
+    SubAgent(SubAgentEvent),
+    /// Something happened in the conversation that the session serves.
+    #[serde(untagged)]
+    Agent(AgentEvent),
+}
+
+/// What happened in a subagent.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SubAgentEvent {
+    /// Its name, such as `review-1`; below a subagent, `review-1/tests-2`.
+    pub agent: String,
+    /// What happened.
+    pub event: Box<Event>,
 }
 
 /// An event with its place in the session's one line of events.

@@ -8,6 +8,7 @@
 mod approval;
 mod call_id;
 mod codex_err;
+mod conversation;
 mod denial;
 mod error;
 mod event;
@@ -25,11 +26,13 @@ pub use approval::{AskForApproval, ExecApprovalRequest, GrantOffer, GrantScope, 
 pub use approval::{PatchChangeKind, ReviewDecision, RiskAssessment, RiskLevel};
 pub use call_id::CallId;
 pub use codex_err::CodexErr;
+pub use conversation::{AgentEvent, CallInput, ResponseItem, Role, SessionSource};
+pub use conversation::{SubAgentSource, TokenUsage};
 pub use denial::{DenialEvidence, DenialRule, Denials, DeniedOperation};
 pub use error::ExecError;
 pub use event::{Encoding, Event, ExecCommandBegin, ExecCommandEnd, ExecCommandOutputDelta};
 pub use event::{ExecCommandOutputOmitted, Notice, OutputStream, PatchApplyBegin};
-pub use event::{PatchApplyEnd, SessionEvent, TurnDiff};
+pub use event::{PatchApplyEnd, SessionEvent, SubAgentEvent, TurnDiff};
 pub use exec::{DEFAULT_EXEC_TIMEOUT, ExecExpiration, ExecParams, SandboxPermissions, SandboxType};
 pub use failure::FailureKind;
 pub use output::{EXIT_CODE_SIGNAL_BASE, EXIT_CODE_TIMEOUT, ExecToolCallOutput, StreamOutput};

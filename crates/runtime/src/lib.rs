@@ -44,6 +44,8 @@ pub use orchestrator::{ApprovalCtx, Attempted, FirstAttempt, RanCommand};
 pub use orchestrator::{RiskAssessor, RiskQuestion};
 pub use orchestrator::{SandboxAttempt, Sandboxable, ToolCtx, ToolOrchestrator, ToolRuntime};
 pub use outcome::CommandOutcome;
+/// Directories and files that are the person's own, and nobody else's.
+pub use private::{make_private, open_file};
 pub use request::{CommandInput, CommandLine, KeepOutput, new_call_id};
 pub use runtime::Runtime;
 pub use session::{BrokenPatches, Keeping, Requester, Session, SessionConfig, Turn};

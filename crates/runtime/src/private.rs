@@ -17,7 +17,10 @@ pub(crate) fn own_directory() -> PathBuf {
 
 /// Makes a directory that only its owner can open, and those above it that do not exist. One that is
 /// there already is fine, if it is the owner's.
-pub(crate) fn make_private(directory: &Path) -> io::Result<()> {
+///
+/// # Errors
+/// When it cannot be made, or is somebody else's.
+pub fn make_private(directory: &Path) -> io::Result<()> {
     make(directory).map_err(|error| {
         io::Error::new(error.kind(), format!("cannot make {}: {error}", directory.display()))
     })
@@ -31,7 +34,10 @@ pub(crate) fn make_new(directory: &Path) -> io::Result<()> {
 }
 
 /// Opens a file to read it, if it is one: a link or a pipe in its place is refused.
-pub(crate) fn open_file(path: &Path) -> io::Result<std::fs::File> {
+///
+/// # Errors
+/// When it cannot be opened, or is no file.
+pub fn open_file(path: &Path) -> io::Result<std::fs::File> {
     let mut options = std::fs::OpenOptions::new();
     options.read(true);
     #[cfg(unix)]

@@ -3,6 +3,7 @@
 //! Each measurement is one file and one line in [`MEASUREMENTS`]. It gives rows; it neither prints
 //! nor decides what a missed target means. `docs/benchmarks.md` says what each row stands for.
 
+mod agent;
 mod arguments;
 mod bare;
 mod concurrency;
@@ -86,6 +87,7 @@ const MEASUREMENTS: &[Measurement] = &[
         about: "how long a live process takes to answer",
         run: interactive::measure,
     },
+    Measurement { name: "agent", about: "what the program adds to a model", run: agent::measure },
     Measurement {
         name: "patch",
         about: "what a large patch costs, from its text to the disk",

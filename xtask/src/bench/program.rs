@@ -7,7 +7,7 @@ use super::row::{Quantity, Row};
 use super::samples::by_turns;
 use super::session::Session;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 const GIB: u64 = 1 << 30;
@@ -39,6 +39,11 @@ impl Home {
         let mut command = bare::quiet(program, args);
         command.current_dir(self.0.path()).env("CODEX_HOME", self.0.path().join(".codex"));
         command
+    }
+
+    /// Starts it and does not wait for its end.
+    pub(super) fn start(&self, program: &Path, args: &[&str]) -> anyhow::Result<Child> {
+        Ok(self.command(program, args).spawn()?)
     }
 
     pub(super) fn run(&self, program: &Path, args: &[&str]) -> anyhow::Result<()> {

@@ -131,7 +131,6 @@ pub(crate) fn understand(cli: CliPatch) -> Result<PatchArguments, clap::Error> {
         network: false,
         decide,
         approval_timeout,
-        model: None,
         full_auto: false,
         settings,
     };

@@ -159,7 +159,7 @@ fn policies(arguments: &ExplainArguments) -> Result<Policies, SettingsError> {
     let mode = arguments.mode.and_then(Mode::as_setting);
     let flags = policy_flags(arguments.asking, mode, false);
     let sources = settings::sources(&arguments.settings, &arguments.directory, flags);
-    let Effective { config, rules } = settings::effective(&sources, Asked::Nobody)?;
+    let Effective { config, rules, .. } = settings::effective(&sources, Asked::Nobody)?;
     let sandbox = match arguments.mode {
         Some(Mode::ExternalSandbox) => {
             SandboxPolicy::ExternalSandbox { network_access: NetworkAccess::Restricted }

@@ -22,8 +22,9 @@ use crate::outcome::CommandOutcome;
 use crate::runtime::Runtime;
 use crate::tools::{AskedCommand, CheckedPatch, CommandOutput, ToolResult, ToolSpec};
 use crate::tools::{apply_patch, check_patch, route, run_command};
-use sandgate_protocol::{CallId, CodexErr, Enforcement, Event, Notice};
-use sandgate_protocol::{SandboxPolicy, ToolCall};
+use sandgate_protocol::{AgentEvent, CallId, CodexErr, Enforcement, Event, Notice};
+use sandgate_protocol::{AskForApproval, SandboxPolicy, ToolCall};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 use tracing::Instrument as _;
@@ -101,6 +102,32 @@ impl Requester {
     /// Begins a turn.
     pub fn begin_turn(&self) -> Turn {
         Turn::new(&self.services)
+    }
+
+    /// Tells everybody who listens of something in the conversation that the session serves. Nothing
+    /// else can be told here: what a command did is the runtime's to say.
+    pub async fn tell(&self, event: AgentEvent) {
+        self.services.events.tell(&Event::Agent(event)).await;
+    }
+
+    /// Tells everybody who listens of something that a person should know, and that stops nothing.
+    pub async fn warn(&self, message: String) {
+        self.services.warn(None, message).await;
+    }
+
+    /// Where the session works.
+    pub fn workspace(&self) -> &Path {
+        &self.services.config.workspace
+    }
+
+    /// What its commands may touch.
+    pub fn sandbox_policy(&self) -> &SandboxPolicy {
+        &self.services.config.sandbox_policy
+    }
+
+    /// When a person is asked.
+    pub fn approval_policy(&self) -> AskForApproval {
+        self.services.config.approval_policy
     }
 
     /// Ends a turn: if it changed anything in the workspace, everybody is told what. A turn that is only

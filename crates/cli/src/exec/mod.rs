@@ -1,0 +1,252 @@
+//! `sandgate exec`: one prompt, all that a model does about it, and its last answer.
+
+mod arguments;
+mod show;
+
+pub(crate) use arguments::{CliExec, CliResume, ExecArguments, understand, understand_resume};
+
+use crate::agent::PreparedAgent;
+use crate::decide::{Decider, Feedback};
+use crate::session::PreparedSession;
+use crate::settings::{SettingsError, config_home};
+use crate::signals::Signals;
+use crate::{exit, notes, telemetry};
+use arguments::Which;
+use sandgate_agent::rollout::{self, Recorded, RolloutError};
+use sandgate_agent::{Conversation, TurnEnd};
+use sandgate_protocol::{AnsweredBy, Event, SIGNAL_INTERRUPT, SessionSource, visible_line};
+use sandgate_runtime::{Approver, Delivery, Runtime, Session, Stop};
+use show::Show;
+use std::io::{self, Write as _};
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+/// Lets the model work and says how this program is to end.
+pub(crate) fn exec(mut arguments: ExecArguments) -> ExitCode {
+    let prepared = prepare(&mut arguments);
+    let (recorded, session, agent) = match prepared {
+        Ok(prepared) => prepared,
+        Err(error) => return ExitCode::from(error.tell()),
+    };
+    let code = start(arguments, recorded, session, agent).unwrap_or_else(|error| {
+        complain(&error.to_string());
+        exit::FAILED
+    });
+    ExitCode::from(code)
+}
+
+/// Reads what there is to read: the conversation that is gone on with, the settings, and what the model
+/// is told.
+fn prepare(
+    arguments: &mut ExecArguments,
+) -> Result<(Option<Recorded>, PreparedSession, PreparedAgent), SettingsError> {
+    let recorded = recorded(&arguments.conversation)
+        .map_err(|error| SettingsError::usage(error.to_string()))?;
+    if let Some(recorded) = &recorded {
+        let meta = &recorded.meta;
+        arguments.session.cd.get_or_insert_with(|| meta.cwd.clone());
+        if arguments.model.provider.is_none() {
+            arguments.model.provider = Some(meta.provider.clone());
+            arguments.model.model.get_or_insert_with(|| meta.model.clone());
+        }
+    }
+    let session = arguments.session.prepare()?;
+    let agent = arguments.model.prepare(&session, SessionSource::Exec)?;
+    Ok((recorded, session, agent))
+}
+
+fn recorded(which: &Which) -> Result<Option<Recorded>, RolloutError> {
+    let home = config_home().unwrap_or_default();
+    let path = match which {
+        Which::New | Which::Ephemeral => return Ok(None),
+        Which::Named(name) => rollout::find(&home, name)?,
+        Which::Last => {
+            let last = rollout::list(&home, 1, |meta| !meta.is_of_subagent())?.pop();
+            last.ok_or_else(|| RolloutError::NotFound("--last".to_owned()))?.path
+        }
+    };
+    rollout::read(&path).map(Some)
+}
+
+/// Makes the two runtimes, ours first: it forks, and that must come before threads.
+fn start(
+    arguments: ExecArguments,
+    recorded: Option<Recorded>,
+    session: PreparedSession,
+    agent: PreparedAgent,
+) -> io::Result<u8> {
+    let runtime = Arc::new(Runtime::start().map_err(io::Error::other)?);
+    let _telemetry = telemetry::start(session.collector.as_deref());
+    let asynchronous = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let code = asynchronous.block_on(work(runtime, arguments, recorded, session, agent));
+    // A question that nobody answered in time is still being read from the terminal, and that read
+    // cannot be called off.
+    asynchronous.shutdown_background();
+    code
+}
+
+async fn work(
+    runtime: Arc<Runtime>,
+    arguments: ExecArguments,
+    recorded: Option<Recorded>,
+    prepared: PreparedSession,
+    agent: PreparedAgent,
+) -> io::Result<u8> {
+    let stop = Stop::default();
+    let signals = Signals::listen(&stop)?;
+    let mut config = prepared.config;
+    config.front_end = "exec".to_owned();
+    let session = Session::start(runtime, config).map_err(io::Error::other)?;
+    let PreparedAgent { provider, mut options, notes } = agent;
+    options.output_schema = arguments.output_schema;
+    for note in notes {
+        let _ = io::stderr().write_all(&notes::warning(&visible_line(&note)));
+    }
+    let requester = session.requester();
+    let conversation = match recorded {
+        Some(recorded) => Conversation::resume(requester, provider, options, recorded),
+        None => {
+            let conversation = Conversation::start(requester, provider, options);
+            match config_home().filter(|_| arguments.conversation != Which::Ephemeral) {
+                Some(home) => conversation.recorded(&home, None),
+                None => Ok(conversation),
+            }
+        }
+    };
+    let conversation = conversation.map_err(io::Error::other)?;
+    let decide = arguments.session.decide();
+    let decider = Decider::new(&decide, Feedback::ToModel)?;
+    let approver = decider.can_answer().then(|| session.approver(decide.answering()));
+    let show = Show::new(arguments.json);
+    let mut watch = Watch { show, decider, approver, stop, nobody: false };
+    let (conversation, end) = watch.turn(&session, conversation, arguments.input).await?;
+    watch.show.end();
+    let code = watch.conclude(&conversation, &end, signals.received())?;
+    if let (Some(file), TurnEnd::Complete { last_message }) = (&arguments.output_last_message, &end)
+    {
+        write_file(file, last_message.as_deref().unwrap_or_default())?;
+    }
+    Ok(code)
+}
+
+fn write_file(file: &Path, text: &str) -> io::Result<()> {
+    std::fs::write(file, text).map_err(|error| {
+        io::Error::new(error.kind(), format!("cannot write {}: {error}", file.display()))
+    })
+}
+
+/// Watches a turn, and has its questions answered.
+struct Watch {
+    show: Show,
+    decider: Decider,
+    approver: Option<Approver>,
+    stop: Stop,
+    /// A decision was needed, and nobody could give it.
+    nobody: bool,
+}
+
+impl Watch {
+    /// Takes the turn. It goes on while a question is open: a subagent may have no part in that.
+    async fn turn(
+        &mut self,
+        session: &Session,
+        mut conversation: Conversation,
+        input: sandgate_agent::UserInput,
+    ) -> io::Result<(Conversation, TurnEnd)> {
+        let mut events = session.events(Delivery::Complete).await;
+        let stop = self.stop.clone();
+        let mut working = tokio::spawn(async move {
+            let end = conversation.turn(input, &stop).await;
+            (conversation, end)
+        });
+        let interrupted = self.stop.interrupt.clone();
+        let ended = loop {
+            tokio::select! {
+                biased;
+                // To end one command and to let the model go on is not what Ctrl-C is pressed for.
+                () = interrupted.cancelled(), if !self.stop.cancel.is_cancelled() => {
+                    self.stop.cancel.cancel();
+                }
+                Some(event) = events.next() => self.hear(&event).await?,
+                ended = &mut working => break ended.map_err(io::Error::other)?,
+            }
+        };
+        while let Some(event) = events.try_next() {
+            self.hear(&event).await?;
+        }
+        Ok(ended)
+    }
+
+    async fn hear(&mut self, event: &sandgate_protocol::SessionEvent) -> io::Result<()> {
+        self.show.event(event)?;
+        match &event.event {
+            Event::ApprovalResponse(response) => {
+                self.nobody |= response.answered_by == AnsweredBy::Nobody;
+            }
+            question @ (Event::ExecApprovalRequest(_) | Event::ApplyPatchApprovalRequest(_)) => {
+                self.show.pause();
+                tokio::select! {
+                    biased;
+                    () = self.stop.cancel.cancelled() => {}
+                    () = self.stop.interrupt.cancelled() => {}
+                    _ = self.decider.hear(question, self.approver.as_ref()) => {}
+                }
+                self.nobody |= !self.decider.unanswered().is_empty();
+                self.show.go_on();
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Prints the last answer, tells what went wrong, and finds the exit code.
+    fn conclude(
+        &self,
+        conversation: &Conversation,
+        end: &TurnEnd,
+        received: Option<i32>,
+    ) -> io::Result<u8> {
+        match end {
+            TurnEnd::Complete { last_message } => {
+                if let Some(message) = last_message.as_deref().filter(|_| !self.show.is_json()) {
+                    let mut stdout = io::stdout().lock();
+                    stdout.write_all(sandgate_protocol::visible(message).as_bytes())?;
+                    stdout.write_all(b"\n")?;
+                    stdout.flush()?;
+                }
+                if !self.nobody {
+                    return Ok(0);
+                }
+                complain("a decision was needed and nobody could give it; see --decide");
+                Ok(exit::NOBODY_DECIDED)
+            }
+            TurnEnd::Aborted => {
+                complain("called off");
+                self.hint(conversation);
+                Ok(exit::of_signal(received.unwrap_or(SIGNAL_INTERRUPT)))
+            }
+            TurnEnd::Limit(reason) => {
+                complain(&visible_line(reason));
+                self.hint(conversation);
+                Ok(exit::TURN_FAILED)
+            }
+            TurnEnd::Failed(error) => {
+                complain(&visible_line(&error.to_string()));
+                Ok(exit::TURN_FAILED)
+            }
+        }
+    }
+
+    fn hint(&self, conversation: &Conversation) {
+        if !self.show.is_json() && conversation.is_recorded() {
+            let hint = format!("go on with: sandgate resume {}", conversation.id());
+            let _ = io::stderr().write_all(&notes::hint(&hint));
+        }
+    }
+}
+
+/// Says it on standard error, if anybody can hear it there.
+fn complain(what: &str) {
+    let _ = io::stderr().write_all(&notes::error(what, None));
+}
