@@ -17,6 +17,7 @@ pub use instructions::{
     DEFAULT_PROJECT_DOC_BYTES, InstructionSources, Instructions, instructions, surroundings,
 };
 pub use provider::{
-    ModelError, ModelEvent, ModelRequest, ModelStream, OfflineProvider, Provider, ScriptProvider,
-    StopReason,
+    DEFAULT_PROVIDER, KeyCommand, ModelError, ModelEvent, ModelRequest, ModelStream,
+    OfflineProvider, Provider, ScriptProvider, StopReason, Surroundings, default_model,
+    key_variables, provider,
 };

@@ -3,12 +3,11 @@
 use crate::session::PreparedSession;
 use crate::settings::{SettingsError, config_home};
 use sandgate_agent::{
-    ConversationOptions, DEFAULT_PROJECT_DOC_BYTES, InstructionSources, Limits, OfflineProvider,
-    Provider, ScriptProvider, instructions,
+    ConversationOptions, DEFAULT_PROJECT_DOC_BYTES, DEFAULT_PROVIDER, InstructionSources, Limits,
+    Provider, Surroundings, default_model, instructions,
 };
 use sandgate_config::{Settings, UpTo};
 use sandgate_protocol::SessionSource;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -45,10 +44,10 @@ impl CliModel {
     ) -> Result<PreparedAgent, SettingsError> {
         let settings = session.settings.settings();
         let name = self.provider.as_ref().or(settings.model_provider.as_ref());
-        let name = name.map_or("offline", String::as_str);
-        let provider = provider(name)?;
-        let model = self.model.as_ref().or(settings.model.as_ref());
-        let mut options = ConversationOptions::new(model.map_or("none", String::as_str));
+        let name = name.map_or(DEFAULT_PROVIDER, String::as_str);
+        let provider = provider(name, settings)?;
+        let named = self.model.as_ref().or(settings.model.as_ref());
+        let mut options = ConversationOptions::new(model(named, name)?);
         apply(settings, &mut options);
         options.source = source;
         // Where the session works, by the name that it will have.
@@ -86,12 +85,19 @@ fn apply(settings: &Settings, options: &mut ConversationOptions) {
     };
 }
 
-fn provider(name: &str) -> Result<Arc<dyn Provider>, SettingsError> {
-    match name.strip_prefix("script:") {
-        Some(file) => ScriptProvider::open(Path::new(file))
-            .map(|provider| Arc::new(provider) as Arc<dyn Provider>)
-            .map_err(|error| SettingsError::usage(error.to_string())),
-        None if name == "offline" => Ok(Arc::new(OfflineProvider)),
-        None => Err(SettingsError::usage(format!("there is no model provider {name:?}"))),
-    }
+/// Who serves the model.
+fn provider(name: &str, settings: &Settings) -> Result<Arc<dyn Provider>, SettingsError> {
+    let variable = |name: &str| std::env::var(name).ok();
+    let surroundings = Surroundings { variable: &variable, key_command: None };
+    sandgate_agent::provider(name, &settings.model_providers, surroundings)
+        .map_err(|error| SettingsError::usage(error.to_string()))
+}
+
+/// The model that is asked.
+fn model(named: Option<&String>, provider: &str) -> Result<String, SettingsError> {
+    let default = || default_model(provider).map(str::to_owned);
+    named.cloned().or_else(default).ok_or_else(|| {
+        let why = format!("{provider} serves more than one model, perhaps; name one with --model");
+        SettingsError::usage(why)
+    })
 }

@@ -11,7 +11,7 @@ use sandgate_protocol::{AskForApproval, NetworkAccess, SandboxPolicy};
 use sandgate_runtime::audit::{AuditOptions, Fsync, WhenFull};
 use sandgate_runtime::{
     InheritEnvironment, Keeping, ModelFormat, PartialEnforcement, SessionConfig,
-    ShellEnvironmentPolicy,
+    ShellEnvironmentPolicy, SnapshotOptions,
 };
 use std::path::PathBuf;
 
@@ -160,6 +160,8 @@ impl CliSession {
         if let Ok(program) = std::env::current_exe() {
             config.keeping = Keeping::ByDaemon { program };
         }
+        config.snapshot =
+            settings.shell_snapshot().map(|timeout| SnapshotOptions { timeout, directory: None });
         config.audit = Some(audit(&settings));
         if let Some(tokens) = settings.output_tokens() {
             config.model_format = ModelFormat::new(tokens);

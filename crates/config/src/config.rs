@@ -132,6 +132,14 @@ impl Config {
         self.settings.timeouts.as_ref()?.command_ms.map(milliseconds)
     }
 
+    /// How long the start-up files of a shell may take that a snapshot is made of, if there are to be
+    /// snapshots.
+    pub fn shell_snapshot(&self) -> Option<Duration> {
+        let limit = self.settings.timeouts.as_ref()?.shell_snapshot_ms?;
+        let is_on = self.settings.features.as_ref()?.shell_snapshot?;
+        is_on.then(|| milliseconds(limit))
+    }
+
     /// How many tokens of a command's output a model is given.
     pub fn output_tokens(&self) -> Option<usize> {
         let tokens = self.settings.limits.as_ref()?.output_tokens?;

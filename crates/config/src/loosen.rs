@@ -60,6 +60,7 @@ const ORDERS: &[(&str, Order)] = &[
     ("shell_environment_policy.include_only", Order::SubsetUnlessEmpty),
     ("timeouts.approval_ms", Order::AtMost),
     ("timeouts.command_ms", Order::AtMost),
+    ("timeouts.shell_snapshot_ms", Order::AtMost),
     ("limits.output_tokens", Order::AtMost),
     ("audit.fsync", Order::Words(&["each", "never"])),
     ("audit.on_failure", Order::Words(&["stop", "go-on"])),

@@ -220,7 +220,7 @@ fn built_in(laid: &mut Laid, trust: Trust) {
         Trust::Trusted | Trust::TrustedAndSeen => ("auto", "workspace-write", "on-request"),
     };
     let nothing = || Value::Array(Vec::new());
-    let defaults: [(&[&str], Value); 19] = [
+    let defaults: [(&[&str], Value); 21] = [
         (&["sandbox_workspace_write", "writable_roots"], nothing()),
         (&["sandbox_workspace_write", "network_access"], false.into()),
         (&["sandbox_workspace_write", "exclude_tmpdir_env_var"], false.into()),
@@ -232,11 +232,13 @@ fn built_in(laid: &mut Laid, trust: Trust) {
         (&["shell_environment_policy", "include_only"], nothing()),
         (&["features", "experimental_sandbox_command_assessment"], false.into()),
         (&["features", "enable_experimental_windows_sandbox"], false.into()),
+        (&["features", "shell_snapshot"], true.into()),
         (&["rules"], nothing()),
         (&["project_doc_max_bytes"], 32_768.into()),
         (&["agent", "max_turns"], 200.into()),
         (&["agent", "max_subagents"], 4.into()),
         (&["agent", "max_subagent_depth"], 1.into()),
+        (&["timeouts", "shell_snapshot_ms"], 10_000.into()),
         (&["limits", "output_tokens"], 10_000.into()),
         (&["audit", "fsync"], "never".into()),
         (&["audit", "on_failure"], "stop".into()),

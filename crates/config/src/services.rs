@@ -66,6 +66,8 @@ pub struct ModelProvider {
     pub stream_idle_timeout: Duration,
     /// Certificates of authorities that are believed beside those of the system.
     pub ca_file: Option<PathBuf>,
+    /// Whether its key may be sent over a network without TLS.
+    pub allow_plain_http: bool,
 }
 
 /// Where a key comes from.
@@ -123,6 +125,7 @@ impl ModelProvider {
             stream_max_retries: settings.stream_max_retries.map_or(5, UpTo::get),
             stream_idle_timeout: Duration::from_millis(idle),
             ca_file: settings.ca_file.clone(),
+            allow_plain_http: settings.allow_plain_http.unwrap_or(false),
         })
     }
 }

@@ -218,6 +218,10 @@ fn looser(with: &Config, without: &Config) -> Option<String> {
 
 /// Limits that are plain numbers.
 const NUMBERS: &[&str] = &[
+    "timeouts.approval_ms",
+    "timeouts.command_ms",
+    "timeouts.shell_snapshot_ms",
+    "limits.output_tokens",
     "model_context_window",
     "model_max_output_tokens",
     "model_auto_compact_token_limit",
@@ -237,8 +241,6 @@ const NOT_REST: &[&str] = &[
     "sandbox_require_full",
     "shell_environment_policy",
     "audit",
-    "timeouts",
-    "limits",
     "model",
     "review_model",
     "model_reasoning_effort",

@@ -82,7 +82,7 @@ fn defaults_hold() {
         assert_eq!(entry.value, told, "{key}");
         count += 1;
     }
-    assert_eq!(count, 19);
+    assert_eq!(count, 21);
 }
 
 /// The settings of one table.

@@ -92,6 +92,14 @@ impl Grant {
         Self { params, confinement, extras: Extras::default(), grantor: Grantor::Person }
     }
 
+    /// Nobody asked for this command: we run it to learn something, and nobody need allow it, because it can
+    /// read, write nothing and reach no network.
+    pub fn to_look_around(params: ExecParams) -> Self {
+        let workspace = params.cwd.clone();
+        let confinement = Confinement::Sandboxed { policy: SandboxPolicy::ReadOnly, workspace };
+        Self { params, confinement, extras: Extras::default(), grantor: Grantor::Policy }
+    }
+
     pub(crate) fn permitted(
         params: ExecParams,
         confinement: Confinement,

@@ -208,6 +208,9 @@ pub struct UnifiedExecReply {
     /// What its sandbox refused to it since the last answer.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub blocked: Vec<String>,
+    /// Why it was not started again with what it lacked, where somebody was to be asked about that.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub not_again: Option<String>,
 }
 
 /// A live process, as a list shows it.

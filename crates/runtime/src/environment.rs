@@ -89,6 +89,20 @@ impl ShellEnvironmentPolicy {
         }
         env
     }
+
+    /// Whether it leaves a variable out because of its name.
+    #[cfg(unix)]
+    pub(crate) fn leaves_out(&self, name: &OsStr) -> bool {
+        let is_included = self.include_only.is_empty() || matches_any(&self.include_only, name);
+        self.names_a_secret(name) || !is_included
+    }
+
+    /// Whether a variable of this name is one that nobody may learn of.
+    #[cfg(unix)]
+    pub(crate) fn names_a_secret(&self, name: &OsStr) -> bool {
+        let by_default = !self.ignore_default_excludes && matches_any(SECRETS, name);
+        by_default || matches_any(&self.exclude, name)
+    }
 }
 
 /// What every process that lives across calls is given: nobody pages, colours or draws for a person.

@@ -28,6 +28,8 @@ mod resolve;
 pub mod rules;
 mod runtime;
 mod session;
+#[cfg(unix)]
+mod snapshot;
 mod telemetry;
 mod terminal;
 mod tools;
@@ -48,7 +50,9 @@ pub use outcome::CommandOutcome;
 pub use private::{make_private, open_file};
 pub use request::{CommandInput, CommandLine, KeepOutput, new_call_id};
 pub use runtime::Runtime;
-pub use session::{BrokenPatches, Keeping, Requester, Session, SessionConfig, Turn};
+pub use session::{
+    BrokenPatches, Keeping, Requester, Session, SessionConfig, SnapshotOptions, Turn,
+};
 pub use telemetry::{
     TELEMETRY_PREVIEW_MAX_BYTES, TELEMETRY_PREVIEW_MAX_LINES, TELEMETRY_PREVIEW_TRUNCATION_NOTICE,
     telemetry_preview,

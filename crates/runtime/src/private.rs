@@ -33,6 +33,13 @@ pub(crate) fn make_new(directory: &Path) -> io::Result<()> {
     std::fs::DirBuilder::new().mode(0o700).create(directory)
 }
 
+/// Makes a file that is not there yet, for its owner only.
+#[cfg(unix)]
+pub(crate) fn make_new_file(path: &Path) -> io::Result<std::fs::File> {
+    use std::os::unix::fs::OpenOptionsExt as _;
+    std::fs::OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(path)
+}
+
 /// Opens a file to read it, if it is one: a link or a pipe in its place is refused.
 ///
 /// # Errors

@@ -42,15 +42,17 @@ impl Report {
         }
     }
 
-    /// The command is about to start.
+    /// The command is about to start. `command` is what was asked for; what is started may differ from it in how
+    /// its shell is called.
     pub(crate) async fn begin(
         &mut self,
+        command: &[String],
         env: &ExecEnv,
         enforcement: Option<Enforcement>,
     ) -> Result<(), RuntimeError> {
         let begin = ExecCommandBegin {
             call_id: self.call_id.clone(),
-            command: env.command().to_vec(),
+            command: command.to_vec(),
             cwd: env.cwd().to_owned(),
             sandbox: env.sandbox(),
             enforcement,

@@ -215,6 +215,14 @@ async fn what_a_process_changes_that_lives_across_calls_is_told_too() {
     assert_eq!(result.error, None);
     let told = "diff --git a/a.txt b/a.txt\n--- a/a.txt\n+++ b/a.txt\n@@ -1 +1,2 @@\n one\n+two\n";
     assert_eq!(turn.diff().await.unified_diff, told);
+
+    let arguments = json!({ "command": ["sh"], "process_id": "sh", "yield_time_ms": 30000 });
+    scene.call_in(&turn, "exec_command", arguments).await;
+    let another = scene.session.begin_turn();
+    let arguments = json!({ "process_id": "sh", "input": "rm a.txt\n", "yield_time_ms": 30000 });
+    scene.call_in(&another, "write_stdin", arguments).await;
+    let diff = another.diff().await.unified_diff;
+    assert!(diff.contains("deleted file"), "{diff}");
 }
 
 /// spec TURN.10: A pipe in the place of a `.gitignore` holds neither a command nor the diff up: its directory

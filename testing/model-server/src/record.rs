@@ -88,7 +88,8 @@ impl Request {
         };
         match self.wire {
             Wire::Responses => {
-                let items = list("input").iter();
+                // A call has the same name as its output.
+                let items = list("input").iter().filter(|item| !item["output"].is_null());
                 items.filter_map(|item| output(item, "call_id", "output")).collect()
             }
             Wire::Chat => {

@@ -42,6 +42,9 @@ const LAYERS: &[Layer] = &[
     },
 ];
 
+/// Where the crates are that only tests and chores use. They need no row, because no row has them.
+const TESTING: &str = "testing/";
+
 /// Packages from elsewhere that only some crates may use, and why.
 struct Reserved {
     package: &'static str,
@@ -85,13 +88,25 @@ fn check_manifest(
     present: &BTreeSet<&str>,
 ) -> Vec<Finding> {
     let mut findings = Vec::new();
-    let layer = LAYERS.iter().find(|layer| layer.name == directory);
+    let of_name = LAYERS.iter().find(|layer| layer.name == directory);
+    let layer = of_name.filter(|_| !path.starts_with(TESTING));
     match layer {
         Some(layer) if layer.package != manifest.package => findings.push(Finding::new(
             path,
             1,
             format!("the package in crates/{directory} is called `{}`; rename it", layer.package),
         )),
+        None if path.starts_with(TESTING) => {
+            let package = format!("sandgate-{directory}");
+            if let Some(layer) = of_name {
+                let message = format!("`{}` is a crate that is shipped; rename this", layer.name);
+                findings.push(Finding::new(path, 1, message));
+            } else if manifest.package != package {
+                let message =
+                    format!("the package in {TESTING}{directory} is called `{package}`; rename it");
+                findings.push(Finding::new(path, 1, message));
+            }
+        }
         None if directory != "xtask" => findings.push(Finding::new(
             path,
             1,
@@ -140,7 +155,7 @@ fn check_manifest(
 /// The directory of a package of ours, from the path of its manifest.
 fn directory_of_manifest(path: &str) -> Option<&str> {
     let package = path.strip_suffix("/Cargo.toml")?;
-    match package.strip_prefix("crates/") {
+    match package.strip_prefix("crates/").or_else(|| package.strip_prefix(TESTING)) {
         Some(name) => (!name.contains('/')).then_some(name),
         None => (package == "xtask").then_some(package),
     }
@@ -217,6 +232,38 @@ mod tests {
         assert_eq!(lines.len(), 2);
         assert!(lines[0].starts_with("crates/policy/Cargo.toml:1: the package in crates/policy"));
         assert!(lines[1].starts_with("crates/shared/Cargo.toml:1: `shared` is no crate"));
+    }
+
+    /// spec TIDY.17: A crate in `testing` is no part of what is shipped: it needs no row, and a
+    /// dependency on it is a finding anywhere but in tests and in `xtask`.
+    #[test]
+    fn crates_for_tests_are_not_shipped() {
+        let model = ("testing/model/Cargo.toml", "[package]\nname = \"sandgate-model\"\n");
+        let with = |dependencies: &str| {
+            let policy = policy_with(dependencies);
+            found(&[model, ("crates/policy/Cargo.toml", &policy)])
+        };
+        assert!(with("[dev-dependencies]\nsandgate-model.workspace = true\n").is_empty());
+        for kind in ["dependencies", "build-dependencies"] {
+            let lines = with(&format!("[{kind}]\nsandgate-model.workspace = true\n"));
+            assert_eq!(lines.len(), 1, "{lines:?}");
+            assert!(lines[0].contains("`policy` may not depend on `model`"), "{lines:?}");
+        }
+        let xtask = "[package]\nname = \"xtask\"\n[dependencies]\nsandgate-model = \"1\"\n";
+        assert!(found(&[model, ("xtask/Cargo.toml", xtask)]).is_empty());
+    }
+
+    #[test]
+    fn a_crate_for_tests_is_called_after_its_directory_and_like_no_crate_that_is_shipped() {
+        assert_eq!(
+            found(&[("testing/model/Cargo.toml", "[package]\nname = \"model\"\n")]),
+            ["testing/model/Cargo.toml:1: the package in testing/model is called \
+              `sandgate-model`; rename it"]
+        );
+        assert_eq!(
+            found(&[("testing/server/Cargo.toml", "[package]\nname = \"sandgate-server\"\n")]),
+            ["testing/server/Cargo.toml:1: `server` is a crate that is shipped; rename this"]
+        );
     }
 
     /// spec TIDY.13: A dependency on `anyhow` outside `cli` and `xtask` is a finding.

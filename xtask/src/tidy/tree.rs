@@ -118,12 +118,14 @@ impl Tree {
     }
 }
 
-/// The package that a path belongs to: `policy` for `crates/policy/…`, `xtask` for `xtask/…`.
+/// The package that a path belongs to: `policy` for `crates/policy/…`, `model-server` for
+/// `testing/model-server/…`, `xtask` for `xtask/…`.
 pub(crate) fn package_of(path: &str) -> Option<&str> {
     if path.starts_with("xtask/") {
         return Some("xtask");
     }
-    path.strip_prefix("crates/")?.split_once('/').map(|(name, _)| name)
+    let within = path.strip_prefix("crates/").or_else(|| path.strip_prefix("testing/"))?;
+    within.split_once('/').map(|(name, _)| name)
 }
 
 fn is_text(path: &str) -> bool {
@@ -160,6 +162,7 @@ mod tests {
     #[test]
     fn a_path_belongs_to_the_package_it_is_in() {
         assert_eq!(package_of("crates/cli/tests/run.rs"), Some("cli"));
+        assert_eq!(package_of("testing/model-server/src/lib.rs"), Some("model-server"));
         assert_eq!(package_of("xtask/src/main.rs"), Some("xtask"));
         assert_eq!(package_of("docs/spec/tidy.md"), None);
     }

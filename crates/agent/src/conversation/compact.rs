@@ -62,6 +62,9 @@ impl Conversation {
     /// Has the history summed up. If it is too long even for that, ever more of its beginning is left out.
     async fn sum_up(&self) -> Option<String> {
         let source = SessionSource::SubAgent(SubAgentSource::Compact);
+        // They stand in every request, so that the provider can use again what it has computed; and some
+        // refuse a history with calls in a request without tools.
+        let tools = self.requester.tools();
         let mut items = self.history.items().to_vec();
         items.push(ResponseItem::message(Role::User, PROMPT));
         for _ in 0..4 {
@@ -69,7 +72,7 @@ impl Conversation {
                 model: &self.options.model,
                 instructions: &self.options.instructions,
                 items: &items,
-                tools: &[],
+                tools: &tools,
                 parallel_tool_calls: false,
                 temperature: None,
                 max_output_tokens: Some(LONGEST_SUMMARY),

@@ -31,6 +31,14 @@ pub enum ModelError {
         /// How long it wants to be left alone.
         retry_after: Option<Duration>,
     },
+    /// Nobody has paid for more.
+    #[error("{provider} gives nothing more for this key: {message}")]
+    Quota {
+        /// The provider.
+        provider: String,
+        /// What it says.
+        message: String,
+    },
     /// The conversation does not fit into the model.
     #[error("the conversation is longer than {model} can read: {message}")]
     ContextOverflow {
@@ -71,7 +79,7 @@ impl ModelError {
         match self {
             Self::Unreachable { .. } | Self::BrokenOff { .. } | Self::Silent { .. } => true,
             Self::Status { status, .. } => matches!(status, 408 | 409 | 425 | 429 | 500..=599),
-            Self::Key(_) | Self::Settings(_) => false,
+            Self::Key(_) | Self::Settings(_) | Self::Quota { .. } => false,
             Self::ContextOverflow { .. } | Self::Malformed { .. } => false,
         }
     }

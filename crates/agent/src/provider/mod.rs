@@ -1,10 +1,16 @@
 //! Who serves models, behind one trait.
 
+mod choose;
 mod error;
+mod http;
+mod key;
 mod offline;
 mod script;
+mod wire;
 
+pub use choose::{DEFAULT_PROVIDER, Surroundings, default_model, key_variables, provider};
 pub use error::ModelError;
+pub use key::KeyCommand;
 pub use offline::OfflineProvider;
 pub use script::ScriptProvider;
 

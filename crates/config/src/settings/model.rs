@@ -60,6 +60,9 @@ pub struct ModelProviderSettings {
     /// Certificates, in PEM, of authorities that are believed beside those of your system.
     #[schemars(extend("examples" = ["~/certificates/office.pem"]))]
     pub ca_file: Option<PathBuf>,
+    /// Whether its key may be sent over a network without TLS.
+    #[schemars(extend("default" = false, "examples" = [true]))]
+    pub allow_plain_http: Option<bool>,
 }
 
 /// What a model provider speaks.

@@ -96,6 +96,10 @@ pub struct Features {
     /// Confines commands on Windows with a restricted token.
     #[schemars(extend("default" = false, "examples" = [true]))]
     pub enable_experimental_windows_sandbox: Option<bool>,
+    /// Starts your login shell once to learn what its start-up files make of it, and has commands start from
+    /// that (bash and zsh). Otherwise each command that wants a login shell waits for its start-up files.
+    #[schemars(extend("default" = true, "examples" = [false]))]
+    pub shell_snapshot: Option<bool>,
     /// Removed: calls may always suggest a rule. It is accepted and changes nothing.
     #[schemars(extend("deprecated" = true, "examples" = [true]))]
     pub request_rule: Option<bool>,
@@ -114,6 +118,10 @@ pub struct TimeoutSettings {
     /// seconds in calls. Live processes of `exec_command` have no limit.
     #[schemars(extend("examples" = [60_000]))]
     pub command_ms: Option<NonZeroU64>,
+    /// How many milliseconds the start-up files of your shell may take when a snapshot of it is made. If they take
+    /// longer, commands start login shells.
+    #[schemars(extend("default" = 10_000, "examples" = [3_000]))]
+    pub shell_snapshot_ms: Option<NonZeroU64>,
 }
 
 /// How much there may be of something.

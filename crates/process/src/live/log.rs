@@ -136,7 +136,9 @@ impl Log {
     fn leave(&self) -> (Arc<Vec<u8>>, u64, Option<Destination>) {
         let limit = self.limit();
         let mut state = self.state();
-        state.leaving = Arc::new(std::mem::take(&mut state.block));
+        // Who has filled one block will fill another.
+        let block = std::mem::replace(&mut state.block, Vec::with_capacity(BLOCK_BYTES));
+        state.leaving = Arc::new(block);
         let file = match (&state.trouble, &self.policy) {
             (None, Some(policy)) => Some((state.file.clone(), policy.clone())),
             _ => None,

@@ -185,8 +185,7 @@ impl UnifiedExecProcess {
             LiveStdio::Pipes => (Stdio::Pipes(Stdin::Piped), TerminalSize::default()),
         };
         let launched = spawner.launch(env, stdio).await?;
-        let pid = launched.job.pid();
-        let sight = Sight::new(pid, launched.terminal.as_ref(), launched.stdin.as_ref());
+        let sight = Sight::new(&launched);
         let shared = Arc::new(Shared {
             transcript: Mutex::new(Transcript::new(options.marks.as_deref(), size, options.screen)),
             keyboard: OnceLock::new(),
@@ -317,6 +316,12 @@ impl UnifiedExecProcess {
         };
         let reads = self.sight.look_at_root().is_some() && !self.sight.has_unread_input();
         number.filter(|_| reads)
+    }
+
+    /// Whether it is a shell that shows its prompt and does not read it yet.
+    pub fn is_about_to_read(&self) -> bool {
+        let at_prompt = self.shared.transcript().at_prompt();
+        at_prompt && self.sight.look_at_root().is_none()
     }
 
     /// How many prompts it has shown, if it is a shell that tells.
@@ -482,10 +487,8 @@ impl Search {
         }
         let new = printed - self.printed + Self::OVERLAP;
         self.printed = printed;
-        let held = unread.contents();
-        let skip = (held.len() as u64).saturating_sub(new);
-        let skip = usize::try_from(skip).unwrap_or_default();
-        pattern.is_match(&held[skip..])
+        // All that is held would be copied again and again for a process that prints much.
+        pattern.is_match(&unread.last(usize::try_from(new).unwrap_or(usize::MAX)))
     }
 }
 

@@ -156,6 +156,13 @@ enum Query {
     Status,
     /// DSR 6: where is the cursor?
     Cursor,
+    /// DECRQM: is this mode set, one of the standard or one of DEC's? With its number.
+    Mode(u16),
+    DecMode(u16),
+    /// XTVERSION: what is your name?
+    Name,
+    /// XTWINOPS 18: how large are you?
+    Size,
     /// OSC 10 and 11: which colours do you have?
     Foreground,
     Background,
@@ -168,6 +175,14 @@ impl Query {
             Sequence::Csi { parameters: b">" | b">0", last: b'c' } => Self::Version,
             Sequence::Csi { parameters: b"5", last: b'n' } => Self::Status,
             Sequence::Csi { parameters: b"6", last: b'n' } => Self::Cursor,
+            Sequence::Csi { parameters: [b'?', mode @ .., b'$'], last: b'p' } => {
+                Self::DecMode(number(mode)?)
+            }
+            Sequence::Csi { parameters: [mode @ .., b'$'], last: b'p' } => {
+                Self::Mode(number(mode)?)
+            }
+            Sequence::Csi { parameters: b">" | b">0", last: b'q' } => Self::Name,
+            Sequence::Csi { parameters: b"18", last: b't' } => Self::Size,
             Sequence::Osc(b"10;?") => Self::Foreground,
             Sequence::Osc(b"11;?") => Self::Background,
             _ => return None,
@@ -184,10 +199,22 @@ impl Query {
                 let (row, column) = cursor(terminal);
                 format!("\x1b[{};{}R", row + 1, column + 1)
             }
+            // None is known: what is not promised nobody relies on.
+            Self::Mode(number) => format!("\x1b[{number};0$y"),
+            Self::DecMode(number) => format!("\x1b[?{number};0$y"),
+            Self::Name => "\x1bP>|sandgate\x1b\\".to_owned(),
+            Self::Size => {
+                let (columns, rows) = terminal.size();
+                format!("\x1b[8;{rows};{columns}t")
+            }
             Self::Foreground => "\x1b]10;rgb:ffff/ffff/ffff\x1b\\".to_owned(),
             Self::Background => "\x1b]11;rgb:0000/0000/0000\x1b\\".to_owned(),
         }
     }
+}
+
+fn number(digits: &[u8]) -> Option<u16> {
+    std::str::from_utf8(digits).ok()?.parse().ok()
 }
 
 /// Notices when a program borrows the alternate screen and gives it back, in bytes split anywhere.
@@ -274,6 +301,17 @@ mod tests {
             screen.feed(&[*byte]);
         }
         assert_eq!(screen.answers(), answers);
+    }
+
+    #[test]
+    fn modes_names_and_sizes_are_answered_with_nothing_but_numbers_of_theirs() {
+        let mut screen = screen(24, 80);
+        screen.feed(b"\x1b[?12$p\x1b[4$p\x1b[>q\x1b[>0q\x1b[18t");
+        let name = "\x1bP>|sandgate\x1b\\";
+        let answers = format!("\x1b[?12;0$y\x1b[4;0$y{name}{name}\x1b[8;24;80t");
+        assert_eq!(String::from_utf8(screen.answers()).unwrap(), answers);
+        screen.feed(b"\x1b[?12;13$p\x1b[$p\x1b[?99999$p\x1b[?+1 $p\x1b[21t");
+        assert_eq!(screen.answers(), b"");
     }
 
     #[test]

@@ -4,6 +4,10 @@ use std::time::Duration;
 
 /// What was seen in one look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(
+    not(any(target_os = "linux", test)),
+    expect(dead_code, reason = "other systems show nothing")
+)]
 pub(crate) enum Seen {
     /// Somebody waits for input, and nobody works.
     Waiting(Waiter),

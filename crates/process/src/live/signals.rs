@@ -20,10 +20,10 @@ const SIGNALS: [(&str, i32); 10] = [
 const SIGNALS: [(&str, i32); 2] = [("INT", 2), ("KILL", 9)];
 
 /// The names, for whoever asked for another.
-#[cfg(unix)]
-pub const SIGNAL_NAMES: &str = "HUP, INT, QUIT, KILL, USR1, USR2, TERM, CONT, STOP or TSTP";
-#[cfg(not(unix))]
-pub const SIGNAL_NAMES: &str = "INT or KILL";
+pub const SIGNAL_NAMES: &str = match cfg!(unix) {
+    true => "HUP, INT, QUIT, KILL, USR1, USR2, TERM, CONT, STOP or TSTP",
+    false => "INT or KILL",
+};
 
 /// The number of a signal, with or without `SIG` before its name.
 pub fn signal_number(name: &str) -> Option<i32> {

@@ -20,6 +20,10 @@ const IDLE_AT_SHORT_LIMIT: Duration = Duration::from_millis(150);
 /// for a moment. It must be idle for half as long as it ran for what was typed.
 const IDLE_OF_A_READER: Duration = Duration::from_millis(3);
 
+/// Who has read an escape may wait with a limit below this for the rest of a key, and has decided nothing
+/// before that is over. `vim` waits for a second.
+const UNDECIDED_LIMIT: Duration = Duration::from_secs(2);
+
 /// The time to the first look after something happened. As long as looks tell nothing, the next one comes
 /// after a quarter of the time that has passed since then: so an answer is late by a quarter at the most,
 /// up to a limit.
@@ -44,8 +48,20 @@ const SILENCE: Duration = Duration::from_millis(400);
 pub enum Deed {
     /// It is typed to.
     Typing,
+    /// It is typed to, and the last thing is an escape: the key of that name, or the beginning of another.
+    Escaping,
     /// It is told something in another way: by a signal, a new size, the end of its input.
     Telling,
+}
+
+impl Deed {
+    /// To type this.
+    pub fn of_typing(input: &str) -> Self {
+        match input.ends_with('\x1b') {
+            true => Self::Escaping,
+            false => Self::Typing,
+        }
+    }
 }
 
 /// What can be asked about a process.
@@ -239,8 +255,8 @@ impl Watcher {
             return false;
         };
         let patience = match (deed, printed > *then) {
-            (Deed::Typing, false) => UNHEARD,
-            (Deed::Typing, true) | (Deed::Telling, _) => UNMOVED,
+            (Deed::Typing | Deed::Escaping, false) => UNHEARD,
+            (Deed::Typing | Deed::Escaping, true) | (Deed::Telling, _) => UNMOVED,
         };
         // One that wakes by itself has not run because of it, as long as nothing comes of it.
         let wakes = before.limit.is_some_and(|limit| limit < LONG_LIMIT) && printed == *then;
@@ -252,6 +268,7 @@ impl Watcher {
     /// For how long a thread must be seen to wait.
     fn confirmed(&self, waiter: Waiter, is_within_a_line: bool) -> Duration {
         match waiter.limit {
+            Some(limit) if self.has_an_escape() && limit < UNDECIDED_LIMIT => limit + CONFIRMED,
             Some(limit) if limit >= LONG_LIMIT => CONFIRMED,
             None => CONFIRMED,
             Some(_) if is_within_a_line && self.reader == Some(waiter.thread) => {
@@ -261,6 +278,10 @@ impl Watcher {
             Some(limit) if limit >= SHORT_LIMIT => IDLE,
             Some(_) => IDLE_AT_SHORT_LIMIT,
         }
+    }
+
+    fn has_an_escape(&self) -> bool {
+        self.done.as_ref().is_some_and(|done| done.deed == Deed::Escaping)
     }
 
     /// How long a thread has run since something was done.
@@ -509,6 +530,27 @@ mod tests {
         let mut watcher = Watcher::new(None, start);
         watcher.look(&seen, shown(0, false), start);
         assert!(waits(watcher.look(&seen, shown(0, false), start + CONFIRMED)));
+    }
+
+    #[test]
+    fn who_waits_for_the_rest_of_a_key_has_not_decided() {
+        let start = Instant::now();
+        let waiting = |limit_ms: u64| {
+            let limit = Some(Duration::from_millis(limit_ms));
+            told(Seen::Waiting(Waiter { limit, has_run: Some(2000), ..WAITER }))
+        };
+        for (input, limit_ms, decides) in
+            [("\x1b", 1000, false), ("\x1b[A", 1000, true), ("\x1b", 4000, true)]
+        {
+            let deed = Deed::of_typing(input);
+            let mut watcher = Watcher::before(deed, &told(ran(0)), 0, None, start);
+            let seen = waiting(limit_ms);
+            watcher.look(&seen, shown(4, false), start);
+            let soon = start + CONFIRMED;
+            assert_eq!(waits(watcher.look(&seen, shown(4, false), soon)), decides, "{input:?}");
+            let over = soon + Duration::from_millis(limit_ms);
+            assert!(waits(watcher.look(&seen, shown(4, false), over)), "{input:?}");
+        }
     }
 
     #[test]

@@ -87,6 +87,19 @@ impl HeadTailBuffer {
         [&self.head, older, newer].concat()
     }
 
+    /// The last bytes that are held, at most so many, without a mark where bytes are missing.
+    pub fn last(&self, most: usize) -> Vec<u8> {
+        let (older, newer) = self.tail();
+        let pieces = [&self.head, older, newer];
+        let mut skip = (self.head.len() + self.ring.len()).saturating_sub(most);
+        let mut last = Vec::with_capacity(most.min(self.head.len() + self.ring.len()));
+        for piece in pieces {
+            last.extend_from_slice(piece.get(skip..).unwrap_or_default());
+            skip = skip.saturating_sub(piece.len());
+        }
+        last
+    }
+
     /// Whether pushing `extra` more bytes would leave some of the stream out.
     pub fn would_omit(&self, extra: usize) -> bool {
         self.total_bytes.saturating_add(extra as u64) > self.capacity as u64
@@ -166,6 +179,19 @@ mod tests {
             buffer.head.capacity() + buffer.ring.capacity(),
             HeadTailBuffer::STREAM_MAX_BYTES
         );
+    }
+
+    #[test]
+    fn the_last_bytes_are_the_end_of_the_contents() {
+        let mut buffer = HeadTailBuffer::new(10);
+        for piece in [&b"abc"[..], b"defgh", b"ijklm", b"no"] {
+            buffer.push(piece);
+            let contents = buffer.contents();
+            for most in 0..=12 {
+                let skip = contents.len().saturating_sub(most);
+                assert_eq!(buffer.last(most), contents[skip..], "{most} of {contents:?}");
+            }
+        }
     }
 
     #[test]

@@ -74,6 +74,12 @@ impl Reader {
         Ok((Self { fd: watch(read)? }, write))
     }
 
+    /// Our end, for others to ask about.
+    #[cfg(target_os = "linux")]
+    pub(super) fn shared(&self) -> Arc<AsyncFd<OwnedFd>> {
+        Arc::clone(&self.fd)
+    }
+
     /// Reads what there is, waiting until there is something; 0 at the end.
     pub(crate) async fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let read = self.fd.async_io(Interest::READABLE, |fd| {
@@ -119,8 +125,9 @@ impl Writer {
 /// A job's terminal, seen from outside.
 pub(crate) struct Terminal {
     fd: Arc<AsyncFd<OwnedFd>>,
-    /// The number of the device that the job sees.
-    device: u64,
+    /// The file of the side that the job has: its device and inode.
+    #[cfg(target_os = "linux")]
+    file: (u64, u64),
 }
 
 impl Terminal {
@@ -128,8 +135,14 @@ impl Terminal {
     fn open(size: TerminalSize) -> io::Result<(Self, OwnedFd)> {
         let (ours, theirs) = terminal_pair()?;
         tcsetwinsize(&ours, winsize(size))?;
-        let device = rustix::fs::fstat(&theirs)?.st_rdev as u64;
-        Ok((Self { fd: watch(ours)?, device }, theirs))
+        #[cfg(target_os = "linux")]
+        let file = rustix::fs::fstat(&theirs).map(|file| (file.st_dev, file.st_ino))?;
+        let terminal = Self {
+            fd: watch(ours)?,
+            #[cfg(target_os = "linux")]
+            file,
+        };
+        Ok((terminal, theirs))
     }
 
     /// What the job's terminal shows.
@@ -147,9 +160,10 @@ impl Terminal {
         Arc::clone(&self.fd)
     }
 
-    /// The number of the device that the job sees.
-    pub(super) fn device(&self) -> u64 {
-        self.device
+    /// The file of the side that the job has: its device and inode.
+    #[cfg(target_os = "linux")]
+    pub(super) fn file(&self) -> (u64, u64) {
+        self.file
     }
 
     /// Changes its size; the foreground job is told by SIGWINCH.

@@ -1,13 +1,13 @@
 //! Systems that do not show what another process waits for: silence is all there is to go by.
 
-use super::{Terminal, Writer};
+use super::Launched;
 use crate::live::{Seen, Waiter};
 
 /// Sees nothing.
 pub(crate) struct Sight;
 
 impl Sight {
-    pub(crate) fn new(_root: u32, _terminal: Option<&Terminal>, _pipe: Option<&Writer>) -> Self {
+    pub(crate) fn new(_launched: &Launched) -> Self {
         Self
     }
 

@@ -84,10 +84,10 @@ impl Connection {
                 Some(session) => self.call(&session, calls).await,
                 None => self.error("there is no session yet; open one").await,
             },
-            Request::List {} => {
-                let processes = self.pool.list();
-                self.writer.write(&Reply::Processes { processes }).await
-            }
+            Request::List {} => match self.pool.list().await {
+                Ok(processes) => self.writer.write(&Reply::Processes { processes }).await,
+                Err(error) => self.error(&error.to_string()).await,
+            },
             Request::Attach { process_id, size } => match self.pool.find(&process_id) {
                 Ok((_, entry)) => {
                     attach::serve(&entry, size, &mut self.lines, &mut self.writer).await

@@ -7,7 +7,7 @@ use super::DaemonError;
 use super::pool::Pool;
 use super::wire::{Environment, SessionTerms};
 use crate::tools::{Launch, Launched, Manner, type_unjudged};
-use crate::unified_exec::{Kept, LiveEntry, Whereabouts};
+use crate::unified_exec::{Kept, LiveEntry, Whereabouts, Writes};
 use sandgate_policy::{Confinement, Extras, Grant, Grantor};
 use sandgate_protocol::{
     AskForApproval, CallId, Denials, ExecCommandToolCallParams, ExecExpiration, ExecParams,
@@ -171,6 +171,8 @@ pub(super) async fn keep(
         attempt: request.attempt,
         manner: &manner,
         kept: Kept::Yes,
+        writes: Writes::Maybe,
+        login_shell: None,
         cancel,
     };
     let workspace = services.config.workspace.clone();

@@ -4,10 +4,10 @@ use super::lines::{Lines, Writer};
 use super::wire::SessionTerms;
 use super::{DaemonError, Place};
 use crate::rules::{self, ProjectRules};
-use crate::tools::process_info;
+use crate::tools::process_infos;
 use crate::unified_exec::{LiveEntry, ProcessNames};
 use crate::{Keeping, Runtime, Session, SessionConfig, TurnDiffs};
-use sandgate_protocol::{ProcessInfo, SandboxPolicy};
+use sandgate_protocol::{CodexErr, ProcessInfo, SandboxPolicy};
 use std::cell::{Cell, RefCell};
 use std::path::Path;
 use std::rc::Rc;
@@ -144,10 +144,10 @@ impl Pool {
     }
 
     /// All processes.
-    pub(super) fn list(&self) -> Vec<ProcessInfo> {
+    pub(super) async fn list(&self) -> Result<Vec<ProcessInfo>, CodexErr> {
         let mut all = self.entries();
         all.sort_by_key(|(_, entry)| std::cmp::Reverse(entry.process.age()));
-        all.iter().map(|(id, entry)| process_info(id, entry)).collect()
+        process_infos(all).await
     }
 
     /// Whether a process lives, or somebody is connected.

@@ -61,6 +61,9 @@ pub struct SessionConfig {
     pub turn_diffs: TurnDiffs,
     /// Who keeps processes alive that are asked to outlive the session.
     pub keeping: Keeping,
+    /// How the person's login shell is started once for all commands that want one; each starts its own
+    /// if it is not said.
+    pub snapshot: Option<SnapshotOptions>,
     /// The ids of its live processes, and of those of other sessions that must have others.
     pub(crate) process_names: Arc<ProcessNames>,
     /// Tools beside those that every session has. One of the same name takes the other's place.
@@ -81,6 +84,21 @@ pub enum Keeping {
     },
     /// The session itself: it is one of the daemon's.
     Here,
+}
+
+/// How a snapshot of the person's login shell is taken and kept. Elsewhere than on Unix there is none.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SnapshotOptions {
+    /// How long its start-up files may take.
+    pub timeout: Duration,
+    /// Where it is kept; in our own directory if it is not said.
+    pub directory: Option<PathBuf>,
+}
+
+impl Default for SnapshotOptions {
+    fn default() -> Self {
+        Self { timeout: Duration::from_secs(10), directory: None }
+    }
 }
 
 impl SessionConfig {
@@ -106,6 +124,7 @@ impl SessionConfig {
             tap: None,
             turn_diffs: TurnDiffs::default(),
             keeping: Keeping::Nowhere,
+            snapshot: None,
             process_names: Arc::default(),
             tools: Vec::new(),
         }

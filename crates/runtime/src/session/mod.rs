@@ -8,7 +8,7 @@ mod recovery;
 mod services;
 mod turn;
 
-pub use config::{Keeping, SessionConfig};
+pub use config::{Keeping, SessionConfig, SnapshotOptions};
 pub use recovery::BrokenPatches;
 pub(crate) use services::Services;
 pub use turn::Turn;

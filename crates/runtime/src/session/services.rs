@@ -43,6 +43,9 @@ pub(crate) struct Services {
     pub(crate) span: tracing::Span,
     /// What commands are given of the person's environment, which does not change in a session.
     pub(crate) environment: BTreeMap<OsString, OsString>,
+    /// What its login shells are.
+    #[cfg(unix)]
+    pub(crate) snapshots: crate::snapshot::Snapshots,
     /// What the session is called by in the record.
     id: String,
     audit: Option<AuditLog>,
@@ -101,6 +104,8 @@ impl Services {
             kept: Arc::default(),
             telemetry: Telemetry::new(),
             environment: config.environment.apply(&config.own_env),
+            #[cfg(unix)]
+            snapshots: crate::snapshot::Snapshots::default(),
             rules: RwLock::new(Arc::new(std::mem::take(&mut config.rules))),
             approvals: Mutex::new(remembering(&config)),
             opened: Mutex::default(),

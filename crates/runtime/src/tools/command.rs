@@ -14,12 +14,16 @@ use crate::outcome::CommandOutcome;
 use crate::report::Report;
 use crate::request::{CommandInput, CommandLine};
 use crate::resolve::resolve;
+#[cfg(unix)]
+use crate::snapshot::LoginCommand;
 use crate::telemetry::telemetry_preview;
 use sandgate_policy::rules::{Decision as RuleDecision, ProposedRule, Rule, propose};
 use sandgate_policy::{Approvable, ApprovalKey};
 use sandgate_policy::{ApprovalRequirement, BypassSandbox, Terms, requirement};
 use sandgate_policy::{Class, Extras, Judgement, Surroundings, judge};
 use sandgate_process::{ExecuteOptions, Executed, execute};
+#[cfg(unix)]
+use sandgate_process::{Login, Shell};
 use sandgate_protocol::{
     CodexErr, Denials, ExecApprovalRequest, ExecExpiration, ExecParams, ExecToolCallOutput,
     RiskAssessment, SandboxPermissions, SandboxPolicy, SandboxType, visible,
@@ -73,6 +77,9 @@ pub(super) struct ShellRequest {
     input: CommandInput,
     judgement: Judgement,
     proposed: Option<ProposedRule>,
+    /// The shell that is to be a login shell.
+    #[cfg(unix)]
+    login_shell: Option<Shell>,
 }
 
 /// A command that has run.
@@ -117,6 +124,8 @@ impl ShellRequest {
         };
         let env = services.environment.clone();
         let shell = &services.runtime.shell;
+        #[cfg(unix)]
+        let login_shell = login_shell(&asked.command, shell);
         let mut params = resolve(asked.command, shell, &cwd, env, asked.expiration)?;
         params.sandbox_permissions = asked.sandbox_permissions;
         params.justification = asked.justification;
@@ -129,7 +138,21 @@ impl ShellRequest {
         let judgement = judge(&params.command, &around, &services.rules());
         let proposed = propose(&judgement, asked.prefix_rule.as_deref());
         let (tool, input) = (ctx.tool_name.to_owned(), asked.input);
-        Ok(Self { tool, params, input, judgement, proposed })
+        Ok(Self {
+            tool,
+            params,
+            input,
+            judgement,
+            proposed,
+            #[cfg(unix)]
+            login_shell,
+        })
+    }
+
+    /// The shell that is to be a login shell, if it starts from a snapshot.
+    #[cfg(unix)]
+    pub(super) fn login_shell(&self) -> Option<&Shell> {
+        self.login_shell.as_ref()
     }
 
     /// Whether it may change the workspace, if nobody opens more to it than a policy does.
@@ -168,6 +191,19 @@ impl ShellRequest {
             Class::Dangerous(danger) => Some(danger.to_string()),
             Class::Safe | Class::Unknown { .. } => None,
         }
+    }
+}
+
+/// The shell that a command asks to be a login shell, if it is the person's own or named without a path. A
+/// program that a call names by its path is started for the call only.
+#[cfg(unix)]
+fn login_shell(command: &CommandLine, own: &Shell) -> Option<Shell> {
+    match command {
+        CommandLine::Script { shell: None, login: Login::Yes, .. } => Some(own.clone()),
+        CommandLine::Script { shell: Some(name), login: Login::Yes, .. } if !name.contains('/') => {
+            Shell::named(name).ok()
+        }
+        _ => None,
     }
 }
 
@@ -297,6 +333,11 @@ impl ToolRuntime<ShellRequest> for CommandTool {
         if may_write(request, attempt, &services.config.sandbox_policy) {
             ctx.turn.changes.before_command().await;
         }
+        #[cfg(unix)]
+        if let Some(shell) = request.login_shell() {
+            let command = LoginCommand { shell, call_id: ctx.call_id, stop: ctx.turn.stop() };
+            command.use_snapshot(&mut params, services).await;
+        }
         let grant = attempt.grant(params);
         let (call_id, number) = (|| ctx.call_id.clone(), attempt.number());
         ctx.record(&Record::Granted(Granted::of(call_id(), number, &grant)))?;
@@ -311,7 +352,7 @@ impl ToolRuntime<ShellRequest> for CommandTool {
         let said = enforcement.clone();
         let began = Began { call_id: call_id(), attempt: number, sandbox, enforcement: said };
         ctx.record(&Record::Began(began))?;
-        report.begin(&env, enforcement).await?;
+        report.begin(&request.params.command, &env, enforcement).await?;
         let options = ExecuteOptions {
             stdin: request.input.into(),
             spill: services.runtime.spill(services.config.keep),

@@ -20,7 +20,7 @@ pub use command::AskedCommand;
 pub(crate) use command::{CommandOutput, run_command};
 pub(crate) use files::{careful_walk, open_regular, said_of};
 #[cfg(unix)]
-pub(crate) use live::{Launch, Launched, Manner, process_info, type_unjudged};
+pub(crate) use live::{Launch, Launched, Manner, process_infos, type_unjudged};
 pub use registry::{ToolFuture, ToolHandler, ToolInvocation, ToolKind, ToolRegistry, ToolSpec};
 pub use router::ToolResult;
 pub(crate) use router::route;

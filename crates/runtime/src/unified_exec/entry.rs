@@ -29,6 +29,8 @@ pub(crate) struct LiveEntry {
     pub(crate) justification: Option<String>,
     /// Whether it was asked to stay.
     pub(crate) kept: Kept,
+    /// Whether it may change the workspace.
+    pub(crate) writes: Writes,
     /// One call at a time talks to it.
     pub(crate) calls: tokio::sync::Mutex<()>,
     /// What was typed of a line that is not complete.
@@ -49,6 +51,15 @@ pub(crate) enum Whereabouts {
     Confined,
     /// It is not, so everything that is typed to it is judged.
     Outside,
+}
+
+/// Whether a process may change the workspace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Writes {
+    /// For all that is known.
+    Maybe,
+    /// Its sandbox keeps it from that, or it is known to do no such thing.
+    Never,
 }
 
 /// Whether a process was asked to live on when everything else has ended.
@@ -83,6 +94,7 @@ impl LiveEntry {
             whereabouts,
             justification,
             kept,
+            writes: Writes::Maybe,
             calls: tokio::sync::Mutex::default(),
             typed: Mutex::default(),
             typed_at: AtomicU64::new(0),
@@ -90,6 +102,11 @@ impl LiveEntry {
             told_more: AtomicU64::new(0),
             call: AtomicU64::new(0),
         }
+    }
+
+    /// The same, of which this is known.
+    pub(crate) fn that(self, writes: Writes) -> Self {
+        Self { writes, ..self }
     }
 
     /// A call begins; its number.

@@ -9,7 +9,7 @@ mod reply;
 mod store;
 mod wake;
 
-pub(crate) use entry::{Kept, LiveEntry, LiveObserver, Whereabouts};
+pub(crate) use entry::{Kept, LiveEntry, LiveObserver, Whereabouts, Writes};
 pub(crate) use names::ProcessNames;
 pub(crate) use reply::{Wanted, reply, shown};
 pub(crate) use store::{MAX_UNIFIED_EXEC_PROCESSES, WARNING_UNIFIED_EXEC_PROCESSES};

@@ -3,6 +3,7 @@
 use super::LiveEntry;
 use sandgate_process::{Answered, ModelFormat, RawStream};
 use sandgate_protocol::{CodexErr, ScreenReply, UnifiedExecReply};
+use std::sync::Arc;
 
 /// In what form, and how much of it, output is wanted.
 #[derive(Debug, Clone, Copy)]
@@ -13,11 +14,11 @@ pub(crate) struct Wanted {
     pub(crate) format: ModelFormat,
 }
 
-/// Makes the answer. Blocks for a moment where the raw output is on disk.
-pub(crate) fn reply(
+/// Makes the answer.
+pub(crate) async fn reply(
     id: &str,
-    entry: &LiveEntry,
-    answered: &Answered,
+    entry: &Arc<LiveEntry>,
+    answered: Answered,
     wanted: Wanted,
 ) -> Result<UnifiedExecReply, CodexErr> {
     let end = entry.process.end();
@@ -27,9 +28,13 @@ pub(crate) fn reply(
             let range = answered.printed.range.clone();
             let most = wanted.format.max_bytes() as u64;
             let range = range.start..range.end.min(range.start.saturating_add(most));
-            let read = entry.process.read(range);
-            let (_, bytes) =
-                read.map_err(|error| CodexErr::ToolExecutionFailed(error.to_string()))?;
+            // It may be on a disk, which may be slow.
+            let process = Arc::clone(entry);
+            let read = tokio::task::spawn_blocking(move || process.process.read(range)).await;
+            let (_, bytes) = read
+                .map_err(std::io::Error::other)
+                .flatten()
+                .map_err(|error| CodexErr::ToolExecutionFailed(error.to_string()))?;
             String::from_utf8_lossy(&bytes).into_owned()
         }
     };
@@ -45,12 +50,13 @@ pub(crate) fn reply(
         },
         exit_status: answered.printed.exit_status,
         hides_input: answered.hides_input,
-        screen: answered.printed.screen.as_ref().map(|view| ScreenReply {
-            lines: view.lines.clone(),
+        screen: answered.printed.screen.map(|view| ScreenReply {
+            lines: view.lines,
             cursor_row: view.cursor.0,
             cursor_column: view.cursor.1,
         }),
         blocked: entry.new_denials(),
+        not_again: None,
     })
 }
 

@@ -12,6 +12,8 @@ pub(crate) struct Case {
     pub(crate) group: Group,
     /// What must be here.
     pub(crate) needs: &'static [&'static str],
+    /// What must run beside it.
+    pub(crate) beside: Beside,
     pub(crate) command: &'static [&'static str],
     pub(crate) screen: bool,
     /// What the start is answered with.
@@ -20,6 +22,13 @@ pub(crate) struct Case {
     pub(crate) steps: &'static [Step],
     /// What the page says about it.
     pub(crate) note: &'static str,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Beside {
+    Nothing,
+    /// A server with its socket in the workspace.
+    Postgres,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,6 +74,7 @@ pub(crate) enum Output {
     Has(&'static str),
     Lacks(&'static str),
     ScreenHas(&'static str),
+    ScreenLacks(&'static str),
 }
 
 const fn waits(output: Output) -> Answer {
@@ -91,6 +101,7 @@ const PLAIN: Case = Case {
     name: "",
     group: Group::Shells,
     needs: &[],
+    beside: Beside::Nothing,
     command: &[],
     screen: false,
     first: waits(Output::Any),
@@ -98,7 +109,7 @@ const PLAIN: Case = Case {
     note: "",
 };
 
-use Output::{Any, Has, Is, Lacks, ScreenHas};
+use Output::{Any, Has, Is, Lacks, ScreenHas, ScreenLacks};
 
 pub(crate) const CASES: &[Case] = &[
     Case {
@@ -203,6 +214,26 @@ pub(crate) const CASES: &[Case] = &[
             step("8 * 8;\n", waits(Has("64\n"))),
             step(".quit\n", exits(Any)),
         ],
+        ..PLAIN
+    },
+    Case {
+        name: "`psql`",
+        group: Group::Prompts,
+        needs: &["psql"],
+        beside: Beside::Postgres,
+        command: &["bash", "-c", "exec psql -X -h \"$HOME\" -U postgres postgres"],
+        first: waits(Has("postgres=#")),
+        steps: &[
+            step("select 6 * 7;\n", waits(Has(" 42\n"))),
+            step("select\n", waits(Has("postgres-#"))),
+            step("8 * 8;\n", waits(Has(" 64\n"))),
+            step("select pg_sleep(0.3), 'sl' || 'ept';\n", waits(Has("slept\n"))),
+            step("\\prompt 'name? ' name\n", waits(Has("name? "))),
+            step("me\n", waits(Has("postgres=#"))),
+            step("\\q\n", exits(Any)),
+        ],
+        note: "With its server on a socket in the workspace. While a query runs it waits for the server, \
+               not for input.",
         ..PLAIN
     },
     Case {
@@ -424,6 +455,7 @@ pub(crate) const CASES: &[Case] = &[
         first: waits(Any),
         steps: &[step("echo h''i\n", waits(ScreenHas("\nhi\n"))), step("exit\n", exits(Any))],
         note: "With `screen: true`. A relay too.",
+        ..PLAIN
     },
     Case {
         name: "`less`",
@@ -438,21 +470,24 @@ pub(crate) const CASES: &[Case] = &[
             step("q", exits(Any)),
         ],
         note: "With `screen: true`: the answer holds the screen.",
+        ..PLAIN
     },
     Case {
         name: "`vim`",
         group: Group::Screens,
         needs: &["vim"],
-        command: &["vim", "-u", "NONE", "-i", "NONE", "-n", "f"],
+        command: &["vim", "-N", "-u", "NONE", "-i", "NONE", "-n", "f"],
         screen: true,
         first: waits(Any),
         steps: &[
-            step("ihello", waits(ScreenHas("hello\n"))),
-            step("<esc>", waits(Any)),
+            step("ihello", waits(ScreenHas("-- INSERT --"))),
+            step("<esc>", waits(ScreenLacks("-- INSERT --"))),
             step("yyp", waits(ScreenHas("hello\nhello\n"))),
             step(":q!<enter>", exits(Any)),
         ],
-        note: "With `screen: true`. It waits with a time limit, and may draw again.",
+        note: "With `screen: true`. It waits with a time limit, and may draw again. An escape may be the \
+               beginning of a key: the answer comes when it has decided.",
+        ..PLAIN
     },
     Case {
         name: "`top`",
@@ -467,5 +502,6 @@ pub(crate) const CASES: &[Case] = &[
             step("q", exits(Any)),
         ],
         note: "With `screen: true`. It waits with a time limit, and draws again.",
+        ..PLAIN
     },
 ];

@@ -1,8 +1,8 @@
 //! How many processes there may be, how long a call waits, how much it returns, and what is said of calls
 //! that make no sense.
 
-use crate::scene::{Place, Scene, text};
-use sandgate_protocol::{Event, ReturnReason};
+use crate::scene::{Place, Scene, caged, text};
+use sandgate_protocol::{AskForApproval, Event, ReturnReason, ReviewDecision};
 use sandgate_runtime::Events;
 use serde_json::{Value, json};
 
@@ -302,4 +302,21 @@ async fn raw_output_is_as_it_was_printed() {
     let reply = scene.reply("write_stdin", arguments).await;
     assert!(reply.output().starts_with("echo hi\r\n"), "{:?}", reply.output());
     assert!(reply.output().contains("hi\r\n\u{1b}]133;D;0;"), "{:?}", reply.output());
+}
+
+/// spec SESSION.42: Where a person said no to another start with what the sandbox refused, the answer says
+/// so beside what the first one printed.
+#[tokio::test]
+async fn why_there_was_no_second_start_is_told() {
+    let scene = Scene::with(AskForApproval::OnFailure, caged(), |_| {});
+    let arguments =
+        json!({"command": ["touch", "/var/tmp/never-made-by-a-test"], "process_id": "p"});
+    let decision = ReviewDecision::DENIED;
+    let (asked, result) = scene.answered("exec_command", arguments, decision).await;
+    assert_eq!(asked.len(), 1, "{asked:?}");
+    let said = text(&result);
+    let reply: Value =
+        serde_json::from_str(&said).unwrap_or_else(|_| panic!("no reply but {said}"));
+    assert!(reply["output"].as_str().unwrap().contains("/var/tmp/never-made-by-a-test"), "{reply}");
+    assert!(reply["not_again"].as_str().unwrap().ends_with("the user said no."), "{reply}");
 }

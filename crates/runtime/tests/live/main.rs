@@ -6,6 +6,7 @@ mod bounds;
 mod cases;
 mod judged;
 mod limits;
+mod postgres;
 mod reasons;
 mod scene;
 mod terminal;

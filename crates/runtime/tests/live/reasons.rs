@@ -1,6 +1,7 @@
 //! Why answers come, for each program of the table, in the cage and outside.
 
-use crate::cases::{Answer, CASES, Case, Group, Output, Reason, Step};
+use crate::cases::{Answer, Beside, CASES, Case, Group, Output, Reason, Step};
+use crate::postgres::Server;
 use crate::scene::{PLACES, Reply, Scene, is_here};
 use serde_json::json;
 use std::fmt::Write as _;
@@ -24,6 +25,17 @@ async fn hold(group: Group) {
         }
         for place in PLACES {
             let scene = Scene::new(place);
+            let server = match case.beside {
+                Beside::Nothing => Ok(None),
+                Beside::Postgres => Server::start(scene.home()).map(Some),
+            };
+            let _server = match server {
+                Ok(server) => server,
+                Err(why) => {
+                    println!("SKIPPED: {why}, for {}", case.name);
+                    break;
+                }
+            };
             for round in 0..rounds {
                 held += 1;
                 if let Err(error) = converse(&scene, case).await {
@@ -91,6 +103,7 @@ fn check(expected: Answer, reply: &Reply) -> Result<(), String> {
         Output::Has(text) => output.contains(text),
         Output::Lacks(text) => !output.contains(text),
         Output::ScreenHas(text) => format!("\n{}", reply.screen()).contains(text),
+        Output::ScreenLacks(text) => !reply.screen().contains(text),
     };
     match reason == Some(expected.reason) && is_right {
         true => Ok(()),
@@ -194,8 +207,21 @@ them. How waiting is found out is in [design/session.md](design/session.md).
             escaped(&steps.join("; ")),
         );
     }
+    page.push_str(DIFFERENCES);
     page
 }
+
+/// What a terminal in the cage cannot do.
+const DIFFERENCES: &str = "
+## What is different in the cage
+
+`tty` says `not a tty`, and `ttyname` finds no name, although the terminal is one: it is made outside, on the host's
+`/dev/pts`, and the cage has a `/dev/pts` of its own in which it has no name. `/dev/tty` leads to it. To give it a name
+the host's `/dev/pts` would have to be in the cage, and with it the terminals of everybody else; or the terminal would
+have to be made in the `/dev/pts` that all commands of a session share, where each of them could open it by its name, read
+what is typed to another one, and print what that one did not. A `/dev/pts` for each process would be safe, with its
+terminal made in it and handed out; that is not done yet.
+";
 
 fn typed(input: &str) -> String {
     match input {

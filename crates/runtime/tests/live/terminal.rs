@@ -1,6 +1,6 @@
 //! A terminal of one's own: its size, its signals, its jobs, in the cage as outside.
 
-use crate::scene::{PLACES, Place, Scene};
+use crate::scene::{PLACES, Place, Scene, is_here};
 use serde_json::json;
 
 /// spec SESSION.10: A shell in a session has job control, in the cage too: Ctrl-C ends and Ctrl-Z stops
@@ -96,6 +96,56 @@ async fn pipes_can_be_written_to_and_closed() {
         let end = json!({"process_id": "p", "close_stdin": true, "yield_time_ms": 30000});
         let reply = scene.reply("write_stdin", end).await;
         assert_eq!((reply.returned(), reply.output()), ("exited", "a\nb\n"), "{place:?}");
+    }
+}
+
+/// spec SESSION.14: An answer about a process with pipes holds all that it had printed when it began to wait.
+#[tokio::test]
+async fn what_a_pipe_still_holds_comes_before_the_answer() {
+    for place in PLACES {
+        let scene = Scene::new(place);
+        let start = json!({"command": ["cat"], "process_id": "p", "tty": false});
+        assert_eq!(scene.reply("exec_command", start).await.returned(), "waiting_for_input");
+        for round in 0..100 {
+            let line = format!("{round} {}\n", "x".repeat(round * 300));
+            assert_eq!(scene.type_in("p", &line).await.output(), line, "{place:?}, {round}");
+        }
+    }
+}
+
+/// spec SESSION.15: A terminal that a process made itself is not taken for its own, whatever number it has.
+#[tokio::test]
+async fn a_terminal_of_the_same_number_is_another_one() {
+    // Makes terminals until one has the number of the one that it runs on, and has somebody read there.
+    const SCRIPT: &str = r#"
+import os, pty, sys, time
+wanted = os.minor(os.fstat(0).st_rdev)
+while True:
+    ours, theirs = pty.openpty()
+    number = os.minor(os.fstat(theirs).st_rdev)
+    if number >= wanted:
+        break
+if os.fork() == 0:
+    os.login_tty(theirs)
+    os.read(0 if sys.argv[1] == "its name" else os.open("/dev/tty", os.O_RDWR), 1)
+print("same number" if number == wanted else f"{number} is not {wanted}")
+time.sleep(60)
+"#;
+    if !is_here("python3") {
+        println!("SKIPPED: python3 is not here");
+        return;
+    }
+    for read in ["its name", "/dev/tty"] {
+        // Outside the cage all terminals are numbered together.
+        let scene = Scene::new(Place::Caged);
+        let start = json!({
+            "command": ["python3", "-c", SCRIPT, read],
+            "process_id": "p",
+            "yield_time_ms": 1500,
+        });
+        let reply = scene.reply("exec_command", start).await;
+        let expected = ("yield_elapsed", "same number\n");
+        assert_eq!((reply.returned(), reply.output()), expected, "{read}");
     }
 }
 

@@ -1,6 +1,6 @@
 //! What the Messages API takes.
 
-use super::tools::check_function;
+use super::tools::{Strictness, check_function, check_schema};
 use super::{
     Checked, Issued, check_boolean, check_name, check_unique, ensure, list, parameters, text,
 };
@@ -42,6 +42,14 @@ pub(super) fn check(body: &Value, issued: &Issued) -> Checked {
     let most = most.ok_or("max_tokens: Field required")?;
     check_thinking(body, most)?;
     check_system(&body["system"])?;
+    let format = &body["output_config"]["format"];
+    if !format.is_null() {
+        ensure(format["type"] == "json_schema", || {
+            "output_config.format.type: 'json_schema' is required".to_owned()
+        })?;
+        let (schema, at) = (&format["schema"], "output_config.format.schema");
+        check_schema(schema, schema, Strictness::Loose, 0, at)?;
+    }
     let mut seen = HashSet::new();
     let tools = body["tools"].as_array().map(Vec::as_slice).unwrap_or_default();
     for (index, tool) in tools.iter().enumerate() {

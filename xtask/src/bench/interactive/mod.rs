@@ -25,8 +25,8 @@ pub(super) struct Talk {
     pub(super) command: &'static [&'static str],
     pub(super) line: &'static str,
     pub(super) answer: &'static str,
-    /// The longest median.
-    pub(super) most: Duration,
+    /// The longest median, where one was promised.
+    pub(super) most: Option<Duration>,
 }
 
 const fn talk(
@@ -35,20 +35,27 @@ const fn talk(
     line: &'static str,
     answer: &'static str,
 ) -> Talk {
-    Talk { name, command, line, answer, most: Duration::from_millis(3) }
+    Talk { name, command, line, answer, most: Some(Duration::from_millis(3)) }
 }
 
 const TALKS: &[Talk] = &[
     talk("bash", &["bash", "-i"], "echo hi\n", "hi\n"),
     talk("zsh", &["zsh", "-i"], "echo hi\n", "hi\n"),
-    talk("fish", &["fish", "-i"], "echo hi\n", "hi\n"),
+    // The prompt that it comes with runs git each time, which takes longer than all the rest.
+    talk(
+        "fish",
+        &["fish", "-i", "-C", "function fish_prompt; echo 'ready> '; end"],
+        "echo hi\n",
+        "hi\n",
+    ),
+    Talk { most: None, ..talk("fish with its own prompt", &["fish", "-i"], "echo hi\n", "hi\n") },
     talk("python3", &["python3", "-q"], "print('h' + 'i')\n", "hi\n"),
     talk("sqlite3", &["sqlite3"], "select 'h' || 'i';\n", "hi\n"),
     talk("gdb", &["gdb", "-q", "-nx"], "print 6 * 7\n", "= 42\n"),
     talk("cat", &["cat"], "hi\n", "hi\nhi\n"),
     talk("read", &["bash", "-c", "while read x; do echo $x; done"], "hi\n", "hi\nhi\n"),
     Talk {
-        most: Duration::from_millis(8),
+        most: Some(Duration::from_millis(8)),
         ..talk("node", &["node", "-i"], "'h' + 'i'\n", "'hi'\n")
     },
 ];
@@ -69,7 +76,7 @@ pub(super) fn measure(session: &mut Session) {
         let what = format!("psql, {}", place.words());
         session.take(&what, |session, progress| {
             let times = postgres::rounds(place, rounds(session), session, progress)?;
-            Ok(vec![row(&what, Duration::from_millis(3), &times)])
+            Ok(vec![row(&what, Some(Duration::from_millis(3)), &times)])
         });
     }
     session.take("bash without marks, UnifiedExecProcess", by_library);
@@ -82,11 +89,12 @@ fn rounds(session: &Session) -> usize {
 }
 
 /// A row of answers, which keeps its promise only if the late ones do too.
-fn row(what: &str, most: Duration, times: &Samples) -> Row {
+fn row(what: &str, most: Option<Duration>, times: &Samples) -> Row {
     let row = Row::new(what, times.median().into())
-        .target(Target::Within(Quantity::from(most)))
         .detail("p99", times.p99().into())
         .detail("worst", times.most().into());
+    let Some(most) = most else { return row };
+    let row = row.target(Target::Within(Quantity::from(most)));
     if times.p99() > P99 { row.unmet() } else { row }
 }
 
@@ -123,5 +131,5 @@ fn by_library(session: &session::Session, progress: &Progress) -> anyhow::Result
     });
     let times = Samples::new(times.context("a live process")?)?;
     let what = "bash without marks, UnifiedExecProcess";
-    Ok(vec![row(what, Duration::from_millis(3), &times)])
+    Ok(vec![row(what, Some(Duration::from_millis(3)), &times)])
 }

@@ -24,7 +24,7 @@ pub(super) fn measure(session: &Session, _: &Progress) -> anyhow::Result<Vec<Row
 }
 
 fn one(name: &str, times: Option<Vec<f64>>) -> anyhow::Result<Row> {
-    let what = format!("bash, {name}");
+    let what = name.to_owned();
     let Some(times) = times else {
         let outcome = Outcome::Skipped { why: "it is not installed".to_owned() };
         return Ok(Row { measurement: "", what, outcome });

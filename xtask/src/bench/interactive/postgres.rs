@@ -26,7 +26,7 @@ pub(super) fn rounds(
         command: &["bash", "-c", "exec psql -X -h \"$HOME\" -U postgres postgres"],
         line: "select 'h' || 'i';\n",
         answer: " hi\n",
-        most: Duration::from_millis(3),
+        most: Some(Duration::from_millis(3)),
     };
     let times = rounds_in(directory.path(), place, &talk, rounds, progress);
     server.0.kill()?;

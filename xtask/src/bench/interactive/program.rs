@@ -73,5 +73,5 @@ pub(super) fn measure(session: &Session, progress: &Progress) -> anyhow::Result<
     }
     served.end()?;
     let times = Samples::new(times)?;
-    Ok(vec![row("bash, in the cage, sandgate call -", Duration::from_millis(3), &times)])
+    Ok(vec![row("bash, in the cage, sandgate call -", Some(Duration::from_millis(3)), &times)])
 }

@@ -8,7 +8,7 @@ use anyhow::Context as _;
 use sandgate_protocol::{
     AskForApproval, CallId, NetworkAccess, SandboxPolicy, ToolCall, ToolOutput, ToolPayload,
 };
-use sandgate_runtime::{Requester, Runtime, Session, SessionConfig};
+use sandgate_runtime::{Requester, Runtime, Session, SessionConfig, Turn};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::Arc;
@@ -52,6 +52,8 @@ pub(super) fn rounds(
     let directory = tempfile::tempdir()?;
     // Without this zsh asks what to write into it.
     std::fs::write(directory.path().join(".zshrc"), "")?;
+    // Without this fish reads all manual pages, which takes it minutes of a processor beside the rounds.
+    std::fs::create_dir_all(directory.path().join(".local/share/fish/generated_completions"))?;
     rounds_in(directory.path(), place, talk, rounds, progress)
 }
 
@@ -77,17 +79,20 @@ pub(super) fn rounds_in(
             "process_id": "p",
             "yield_time_ms": 30_000,
         });
-        let first = call(&requester, "exec_command", &start).await?;
+        // One turn has many calls, and looks at the workspace once.
+        let turn = requester.begin_turn();
+        let call = async |name, arguments| call(&requester, &turn, name, arguments).await;
+        let first = call("exec_command", &start).await?;
         anyhow::ensure!(first["returned"] == "waiting_for_input", "it began with {first}");
         let typed = json!({"process_id": "p", "input": talk.line, "yield_time_ms": 30_000});
         // The first rounds warm up what is read from the disk.
         for _ in 0..3 {
-            call(&requester, "write_stdin", &typed).await?;
+            call("write_stdin", &typed).await?;
         }
         let mut times = Vec::with_capacity(rounds);
         for round in 0..rounds {
             let began = Instant::now();
-            let reply = call(&requester, "write_stdin", &typed).await?;
+            let reply = call("write_stdin", &typed).await?;
             times.push(began.elapsed());
             let is_right = reply["returned"] == "waiting_for_input"
                 && reply["output"].as_str().is_some_and(|output| output.contains(talk.answer));
@@ -98,14 +103,18 @@ pub(super) fn rounds_in(
     })
 }
 
-async fn call(requester: &Requester, name: &str, arguments: &Value) -> anyhow::Result<Value> {
+async fn call(
+    requester: &Requester,
+    turn: &Turn,
+    name: &str,
+    arguments: &Value,
+) -> anyhow::Result<Value> {
     let call = ToolCall {
         call_id: CallId::new("bench"),
         name: name.to_owned(),
         payload: ToolPayload::Function { arguments: arguments.to_string() },
     };
-    let turn = requester.begin_turn();
-    let results = requester.call(vec![call], &turn).await;
+    let results = requester.call(vec![call], turn).await;
     let result = results.into_iter().next().context("a call has a result")?;
     match result.output {
         ToolOutput::Function { content, .. } => {

@@ -13,8 +13,13 @@ use std::time::Duration;
 /// What a process reads its input from, as every process sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Inlet {
-    /// A terminal, by its device number.
-    Terminal(u64),
+    /// A terminal. Numbers of devices repeat where a cage has terminals of its own, files do not.
+    Terminal {
+        /// The file that the kernel made for it: its device and inode.
+        file: (u64, u64),
+        /// Whose `/dev/tty` it is.
+        session: Option<i32>,
+    },
     /// A pipe, by its device and inode.
     Pipe(u64, u64),
 }
@@ -69,11 +74,11 @@ pub(super) fn look_at(process: i32, inlet: Inlet) -> Option<Waiter> {
 /// Somebody who waits for input of the terminal from another session, to whom the foreground has handed it,
 /// as a client of `tmux` does. Nobody else can: the kernel stops who reads in the background.
 fn reader_elsewhere(root: i32, inlet: Inlet) -> Option<Waiter> {
-    let session = stat(root, SESSION)?;
+    let session = session_of(root)?;
     let guard = stat(root, PARENT)?.parse().ok()?;
     let others = members(guard, None).into_iter();
     let others = others.filter(|&process| {
-        process != guard && stat(process, SESSION).is_some_and(|other| other != session)
+        process != guard && session_of(process).is_some_and(|other| other != session)
     });
     others.into_iter().find_map(|process| look_at(process, inlet))
 }
@@ -139,6 +144,10 @@ fn stat(process: i32, field: usize) -> Option<String> {
 
 pub(super) fn group_of(process: i32) -> Option<i32> {
     stat(process, GROUP)?.parse().ok()
+}
+
+fn session_of(process: i32) -> Option<i32> {
+    stat(process, SESSION)?.parse().ok()
 }
 
 fn is_dead(process: i32) -> bool {
@@ -342,9 +351,11 @@ fn read_memory(process: i32, address: u64, length: usize) -> Option<Vec<u8>> {
 fn is(process: i32, fd: i32, inlet: Inlet) -> bool {
     let Ok(file) = fs::metadata(format!("/proc/{process}/fd/{fd}")) else { return false };
     match inlet {
-        Inlet::Terminal(device) => {
-            let is_device = file.rdev() == device || numbered(&file) == CONTROLLING_TERMINAL;
-            is_device && rustix::fs::FileType::from_raw_mode(file.mode()).is_char_device()
+        Inlet::Terminal { file: ours, session } => {
+            let is_character = rustix::fs::FileType::from_raw_mode(file.mode()).is_char_device();
+            let is_its_own = is_character && numbered(&file) == CONTROLLING_TERMINAL;
+            (file.dev(), file.ino()) == ours
+                || (is_its_own && session.is_some() && session_of(process) == session)
         }
         Inlet::Pipe(device, inode) => (file.dev(), file.ino()) == (device, inode),
     }

@@ -2,12 +2,12 @@
 
 use super::foreground::{Inlet, group_of, look, look_at};
 use crate::live::{Seen, Waiter};
-use crate::sys::{Terminal, Writer};
+use crate::sys::Launched;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::OwnedFd;
 use rustix::process::{Signal, kill_process_group};
 use rustix::pty::OpenptFlags;
-use rustix::termios::{LocalModes, tcgetattr, tcgetpgrp};
+use rustix::termios::{LocalModes, tcgetattr, tcgetpgrp, tcgetsid};
 use std::path::PathBuf;
 use std::sync::{Arc, Weak};
 use tokio::io::unix::AsyncFd;
@@ -21,43 +21,47 @@ pub(crate) struct Sight {
 enum Through {
     Terminal {
         ours: Arc<AsyncFd<OwnedFd>>,
-        device: u64,
+        file: (u64, u64),
     },
-    /// Not kept open for looking: when the pipe is closed the process must see that.
+    /// Not kept open for looking: when a pipe is closed the process must see that.
     Pipe {
         ours: Weak<AsyncFd<OwnedFd>>,
         device: u64,
         inode: u64,
+        output: Vec<Weak<AsyncFd<OwnedFd>>>,
     },
     Nothing,
 }
 
 impl Sight {
     /// Through the terminal if the process has one, otherwise through the pipe to it.
-    pub(crate) fn new(root: u32, terminal: Option<&Terminal>, pipe: Option<&Writer>) -> Self {
-        let through = match (terminal, pipe) {
+    pub(crate) fn new(launched: &Launched) -> Self {
+        let through = match (&launched.terminal, &launched.stdin) {
             (Some(terminal), _) => {
-                Through::Terminal { ours: terminal.shared(), device: terminal.device() }
+                Through::Terminal { ours: terminal.shared(), file: terminal.file() }
             }
             (None, Some(pipe)) => match rustix::fs::fstat(pipe.shared().get_ref()) {
-                Ok(stat) => Through::Pipe {
-                    ours: Arc::downgrade(&pipe.shared()),
-                    device: stat.st_dev,
-                    inode: stat.st_ino,
-                },
+                Ok(stat) => {
+                    let output = [&launched.stdout, &launched.stderr].into_iter().flatten();
+                    Through::Pipe {
+                        ours: Arc::downgrade(&pipe.shared()),
+                        device: stat.st_dev,
+                        inode: stat.st_ino,
+                        output: output.map(|reader| Arc::downgrade(&reader.shared())).collect(),
+                    }
+                }
                 Err(_) => Through::Nothing,
             },
             (None, None) => Through::Nothing,
         };
-        Self { root: root.cast_signed(), through }
+        Self { root: launched.job.pid().cast_signed(), through }
     }
 
     /// What the process and those that it started are doing.
     pub(crate) fn look(&self) -> Seen {
         match &self.through {
-            Through::Terminal { ours, device } => {
-                let group = tcgetpgrp(ours.get_ref()).ok();
-                look(self.root, group, Inlet::Terminal(*device))
+            Through::Terminal { ours, file } => {
+                look(self.root, tcgetpgrp(ours.get_ref()).ok(), terminal(ours, *file))
             }
             Through::Pipe { device, inode, .. } => {
                 look(self.root, None, Inlet::Pipe(*device, *inode))
@@ -69,9 +73,9 @@ impl Sight {
     /// Whether the process itself is in the foreground of its terminal and waits for input there, whatever
     /// others do: a shell at its prompt may have helpers that work.
     pub(crate) fn look_at_root(&self) -> Option<Waiter> {
-        let Through::Terminal { ours, device } = &self.through else { return None };
+        let Through::Terminal { ours, file } = &self.through else { return None };
         let group = tcgetpgrp(ours.get_ref()).ok()?.as_raw_nonzero().get();
-        (group_of(self.root)? == group).then(|| look_at(self.root, Inlet::Terminal(*device)))?
+        (group_of(self.root)? == group).then(|| look_at(self.root, terminal(ours, *file)))?
     }
 
     /// Where the process is.
@@ -100,11 +104,13 @@ impl Sight {
 
     /// Whether the process has written something that we have not read yet.
     pub(crate) fn has_unread_output(&self) -> bool {
-        let Through::Terminal { ours, .. } = &self.through else { return false };
-        let mut fds = [PollFd::new(ours.get_ref(), PollFlags::IN)];
-        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
-        poll(&mut fds, Some(&now)).is_ok_and(|ready| ready > 0)
-            && fds[0].revents().contains(PollFlags::IN)
+        match &self.through {
+            Through::Terminal { ours, .. } => has_something(ours),
+            Through::Pipe { output, .. } => {
+                output.iter().filter_map(Weak::upgrade).any(|ours| has_something(&ours))
+            }
+            Through::Nothing => false,
+        }
     }
 
     /// Whether a line is read that is not shown: a password.
@@ -115,6 +121,20 @@ impl Sight {
                 && !modes.local_modes.contains(LocalModes::ECHO)
         })
     }
+}
+
+/// A terminal as processes see it.
+fn terminal(ours: &AsyncFd<OwnedFd>, file: (u64, u64)) -> Inlet {
+    let session = tcgetsid(ours.get_ref()).ok().map(|session| session.as_raw_nonzero().get());
+    Inlet::Terminal { file, session }
+}
+
+/// Whether there is something to read. The end of a pipe is nothing.
+fn has_something(ours: &AsyncFd<OwnedFd>) -> bool {
+    let mut fds = [PollFd::new(ours.get_ref(), PollFlags::IN)];
+    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+    poll(&mut fds, Some(&now)).is_ok_and(|ready| ready > 0)
+        && fds[0].revents().contains(PollFlags::IN)
 }
 
 /// Asked of the other side, which is opened for the moment: kept open it would hide that everybody else

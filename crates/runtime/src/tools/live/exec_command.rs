@@ -15,7 +15,7 @@ use crate::session::Keeping;
 use crate::tools::command::{AskedCommand, CommandTool, ShellRequest, may_write};
 use crate::tools::registry::{ToolFuture, ToolHandler, ToolInvocation, ToolSpec};
 use crate::unified_exec::wake_when_printed;
-use crate::unified_exec::{Kept, LiveEntry, ReservedId};
+use crate::unified_exec::{Kept, LiveEntry, ReservedId, Writes};
 use sandgate_policy::{Approvable, ApprovalKey, ApprovalRequirement, Extras, Terms};
 use sandgate_process::{LiveStdio, Login};
 use sandgate_protocol::{
@@ -62,8 +62,10 @@ async fn start(invocation: &ToolInvocation<'_>) -> Result<ToolOutput, CodexErr> 
     let request = LiveRequest::new(params, ctx)?;
     let reserved = manager.reserve(wanted_id.as_deref(), ctx.services, ctx.call_id).await?;
     let tool = LiveTool { id: &reserved };
-    let started = ToolOrchestrator.run(&tool, &request, ctx).await?.output;
-    let reply = started.reply;
+    let attempted = ToolOrchestrator.run(&tool, &request, ctx).await?;
+    let started = attempted.output;
+    let mut reply = started.reply;
+    reply.not_again = attempted.not_again.as_ref().and_then(CodexErr::after_denial);
     let Some(entry) = started.entry else { return Ok(output(&reply)) };
     if let (Some(pattern), ReturnReason::YieldElapsed) = (request.manner.pattern, reply.returned) {
         wake_when_printed(pattern, reserved.id(), &entry, ctx.services.me());
@@ -226,7 +228,12 @@ impl ToolRuntime<LiveRequest> for LiveTool<'_> {
         ctx: &ToolCtx<'_>,
     ) -> Result<Started, CodexErr> {
         let mut params = request.command.params.clone();
-        if may_write(&request.command, attempt, &ctx.services.config.sandbox_policy) {
+        let policy = &ctx.services.config.sandbox_policy;
+        let writes = match may_write(&request.command, attempt, policy) {
+            true => Writes::Maybe,
+            false => Writes::Never,
+        };
+        if writes == Writes::Maybe {
             ctx.turn.changes.before_command().await;
         }
         if request.command.is_known_safe() {
@@ -243,6 +250,9 @@ impl ToolRuntime<LiveRequest> for LiveTool<'_> {
             attempt: attempt.number(),
             manner: &request.manner,
             kept: request.kept,
+            writes,
+            #[cfg(unix)]
+            login_shell: request.command.login_shell(),
             cancel: ctx.turn.cancellation(),
         };
         let launched = launch.start(ctx.services, params, |params| attempt.grant(params)).await?;

@@ -52,6 +52,9 @@ pub(super) async fn write(
         input.push_str(&String::from_utf8_lossy(&pressed));
     }
     if input.is_empty() || process.is_confined_as(ctx.services) {
+        if !input.is_empty() || params.close_stdin == Some(true) || params.signal.is_some() {
+            ctx.turn.changes.before_command().await;
+        }
         let answered = process.type_in(&params, ctx.turn.cancellation()).await?;
         return Ok(output(&answered.reply));
     }
@@ -145,6 +148,7 @@ impl ToolRuntime<ShellRequest> for KeptTypingTool<'_> {
         _attempt: &SandboxAttempt,
         ctx: &ToolCtx<'_>,
     ) -> Result<KeptReply, CodexErr> {
+        ctx.turn.changes.before_command().await;
         self.process.lock().await.type_in(self.params, ctx.turn.cancellation()).await
     }
 

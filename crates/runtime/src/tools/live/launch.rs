@@ -5,12 +5,16 @@ use crate::audit::{Began, Ended, Granted, Record};
 use crate::error::RuntimeError;
 use crate::report::Report;
 use crate::session::Services;
-use crate::unified_exec::{Kept, LiveEntry, LiveObserver, Wanted, Whereabouts, reply};
+#[cfg(unix)]
+use crate::snapshot::LoginCommand;
+use crate::unified_exec::{Kept, LiveEntry, LiveObserver, Wanted, Whereabouts, Writes, reply};
 use regex::bytes::Regex;
 use sandgate_policy::Grant;
 use sandgate_process::{
     LiveOptions, LiveStdio, Patience, ScreenWanted, TerminalSize, UnifiedExecProcess,
 };
+#[cfg(unix)]
+use sandgate_process::{Shell, Stop};
 use sandgate_protocol::{
     CallId, CodexErr, Denials, ExecCommandToolCallParams, ExecParams, ExecToolCallOutput,
     SandboxPolicy, SandboxType, UnifiedExecReply,
@@ -59,6 +63,10 @@ pub(crate) struct Launch<'a> {
     pub(crate) attempt: u32,
     pub(crate) manner: &'a Manner,
     pub(crate) kept: Kept,
+    pub(crate) writes: Writes,
+    /// The shell that it asks to be a login shell, if it starts from a snapshot.
+    #[cfg(unix)]
+    pub(crate) login_shell: Option<&'a Shell>,
     /// Ends the waiting, not the process.
     pub(crate) cancel: &'a CancellationToken,
 }
@@ -82,6 +90,12 @@ impl Launch<'_> {
         let (command, cwd) = (params.command.clone(), params.cwd.clone());
         let justification = params.justification.clone();
         let marks = self.marked(&mut params, services).await;
+        #[cfg(unix)]
+        if let Some(shell) = self.login_shell {
+            let stop = Stop { cancel: self.cancel.clone(), ..Stop::default() };
+            let command = LoginCommand { shell, call_id: self.call_id, stop: &stop };
+            command.use_snapshot(&mut params, services).await;
+        }
         let grant = permit(params);
         let record = |record: &Record| {
             services.record(record).map_err(|error| CodexErr::Fatal(error.to_string()))
@@ -99,7 +113,7 @@ impl Launch<'_> {
         let began = Began { call_id: call_id(), attempt, sandbox: kind, enforcement: said };
         record(&Record::Began(began))?;
         let mut report = Report::new(call_id(), services);
-        report.begin(&env, enforcement).await?;
+        report.begin(&command, &env, enforcement).await?;
         let observer = LiveObserver {
             report,
             services: services.me(),
@@ -127,7 +141,7 @@ impl Launch<'_> {
                 return Err(error.into());
             }
         };
-        let entry = Arc::new(LiveEntry::new(
+        let entry = LiveEntry::new(
             process,
             call_id(),
             command,
@@ -135,14 +149,15 @@ impl Launch<'_> {
             whereabouts(kind, &services.config.sandbox_policy),
             justification,
             self.kept,
-        ));
+        );
+        let entry = Arc::new(entry.that(self.writes));
         let patience = Patience {
             limit: self.manner.limit,
             pattern: self.manner.pattern.as_ref(),
             cancel: self.cancel,
         };
         let answered = entry.process.answer(entry.process.now(), patience).await;
-        let reply = reply(self.process_id, &entry, &answered, self.manner.wanted)?;
+        let reply = reply(self.process_id, &entry, answered, self.manner.wanted).await?;
         let denial = entry.process.end().and_then(|end| {
             let denied = sandbox.denied(kind, end.supervised, &end.output);
             denied.map(|_| end.output.denials.clone())

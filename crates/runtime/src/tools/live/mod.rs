@@ -13,7 +13,7 @@ pub(super) use exec_command::ExecCommandHandler;
 #[cfg(unix)]
 pub(crate) use launch::{Launch, Launched, Manner};
 #[cfg(unix)]
-pub(crate) use processes::process_info;
+pub(crate) use processes::process_infos;
 pub(super) use processes::{KillProcessHandler, ListProcessesHandler};
 pub(super) use read_output::ReadOutputHandler;
 pub(super) use write_stdin::WriteStdinHandler;

@@ -9,6 +9,7 @@ use sandgate_protocol::{
     CodexErr, KillProcessToolCallParams, ListProcessesToolCallParams, ProcessInfo, ProcessState,
     ToolOutput, ToolPayload, visible_line,
 };
+use std::sync::Arc;
 use std::time::Duration;
 
 /// `list_processes`.
@@ -40,11 +41,9 @@ impl ToolHandler for ListProcessesHandler {
         Box::pin(async move {
             let ListProcessesToolCallParams {} = invocation.arguments()?;
             allow(&invocation.ctx(), &[])?;
-            let all = invocation.services.live.all();
-            let infos = all.iter().map(|(id, entry)| process_info(id, entry));
+            let infos = process_infos(invocation.services.live.all()).await?;
             #[cfg(unix)]
-            let infos = infos.chain(crate::daemon::list_kept(invocation.services).await);
-            let infos: Vec<ProcessInfo> = infos.collect();
+            let infos = [infos, crate::daemon::list_kept(invocation.services).await].concat();
             let text = serde_json::to_string(&infos);
             text.map(|text| ToolOutput::text(text, true))
                 .map_err(|error| CodexErr::ToolExecutionFailed(error.to_string()))
@@ -98,8 +97,16 @@ impl ToolHandler for KillProcessHandler {
     }
 }
 
-/// What there is to know about a process.
-pub(crate) fn process_info(id: &str, entry: &LiveEntry) -> ProcessInfo {
+/// What there is to know about processes, in this order. Some of it is on disk.
+pub(crate) async fn process_infos(
+    all: Vec<(String, Arc<LiveEntry>)>,
+) -> Result<Vec<ProcessInfo>, CodexErr> {
+    let look = move || all.iter().map(|(id, entry)| process_info(id, entry)).collect();
+    let looked = tokio::task::spawn_blocking(look).await;
+    looked.map_err(|error| CodexErr::ToolExecutionFailed(error.to_string()))
+}
+
+fn process_info(id: &str, entry: &LiveEntry) -> ProcessInfo {
     let (state, exit_code) = match entry.process.state() {
         LiveState::Exited(code) => (ProcessState::Exited, Some(code)),
         LiveState::WaitingForInput => (ProcessState::WaitingForInput, None),

@@ -21,6 +21,7 @@ use sandgate_protocol::{
     AskForApproval, CodexErr, Denials, ExecExpiration, SandboxPermissions, SandboxPolicy,
     UnifiedExecReply, visible_line,
 };
+use std::sync::Arc;
 
 /// Why it is not known to be safe.
 const OUTSIDE: &str = "it is typed to a process outside the sandbox";
@@ -188,7 +189,7 @@ impl Approvable for TypedInput {
 /// Types it, once that is permitted.
 pub(super) struct TypingTool<'a> {
     pub(super) typing: &'a Typing,
-    pub(super) entry: &'a LiveEntry,
+    pub(super) entry: &'a Arc<LiveEntry>,
     /// What the call does, as it is recorded.
     pub(super) words: Vec<String>,
     pub(super) shown: Shown,
@@ -239,6 +240,7 @@ impl ToolRuntime<TypedInput> for TypingTool<'_> {
         _: &SandboxAttempt,
         ctx: &ToolCtx<'_>,
     ) -> Result<UnifiedExecReply, CodexErr> {
+        ctx.turn.changes.before_command().await;
         self.typing.carry_out(self.entry, ctx.turn.cancellation()).await
     }
 

@@ -4,13 +4,14 @@ use super::typed::{TypedInput, TypingTool};
 use super::{allow, invalid, named, output, pattern, size, wanted, yield_time};
 use crate::orchestrator::ToolOrchestrator;
 use crate::tools::registry::{ToolFuture, ToolHandler, ToolInvocation, ToolSpec};
-use crate::unified_exec::{LiveEntry, Wanted, Whereabouts, reply, wake_when_printed};
+use crate::unified_exec::{LiveEntry, Wanted, Whereabouts, Writes, reply, wake_when_printed};
 use bytes::Bytes;
 use regex::bytes::Regex;
 use sandgate_process::{Deed, Patience, SIGNAL_NAMES, TerminalSize, keys, signal_number};
 use sandgate_protocol::{
     CodexErr, ReturnReason, ToolOutput, UnifiedExecReply, WriteStdinToolCallParams,
 };
+use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
@@ -20,8 +21,11 @@ pub(crate) struct WriteStdinHandler;
 /// The most that is typed at once.
 const MAX_INPUT_BYTES: usize = 1 << 20;
 
-/// How long a process is given to draw itself anew before it is typed to.
-const REDRAWN: Duration = Duration::from_millis(100);
+/// How long a process is given to draw itself anew, or to begin to read, before it is typed to.
+const READY: Duration = Duration::from_millis(100);
+
+/// Ctrl-C: at a terminal it is no input but a signal, at once.
+const INTERRUPT: char = '\x03';
 
 impl ToolHandler for WriteStdinHandler {
     fn spec(&self) -> ToolSpec {
@@ -60,12 +64,19 @@ async fn write(invocation: &ToolInvocation<'_>) -> Result<ToolOutput, CodexErr> 
         }
         typing => typing?,
     };
+    let may_change = typing.does_something() && entry.writes == Writes::Maybe;
+    if may_change {
+        ctx.turn.changes.look();
+    }
     let _alone = entry.calls.lock().await;
     entry.begin_call();
     let shown = if entry.process.hides_input() { Shown::No } else { Shown::Yes };
     let words = deeds.words(shown);
     let reply = if entry.whereabouts == Whereabouts::Confined || typing.input.is_empty() {
         allow(ctx, &words)?;
+        if may_change {
+            ctx.turn.changes.before_command().await;
+        }
         typing.carry_out(&entry, ctx.turn.cancellation()).await?
     } else {
         let request = TypedInput::new(&typing.id, &typing.input, &entry, ctx)?;
@@ -81,7 +92,7 @@ async fn write(invocation: &ToolInvocation<'_>) -> Result<ToolOutput, CodexErr> 
 /// Types what was judged elsewhere, after this beginning of a line, and waits for the answer.
 #[cfg(unix)]
 pub(crate) async fn type_unjudged(
-    entry: &LiveEntry,
+    entry: &Arc<LiveEntry>,
     params: WriteStdinToolCallParams,
     typed: &str,
     cancel: &CancellationToken,
@@ -193,29 +204,33 @@ impl Typing {
     /// Does it, and waits for the answer.
     pub(super) async fn carry_out(
         &self,
-        entry: &LiveEntry,
+        entry: &Arc<LiveEntry>,
         cancel: &CancellationToken,
     ) -> Result<UnifiedExecReply, CodexErr> {
         let process = &entry.process;
         if self.does_something() && process.end().is_some() {
             let answered = process.answer(process.now(), self.patience(cancel)).await;
-            return reply(&self.id, entry, &answered, self.wanted);
+            return reply(&self.id, entry, answered, self.wanted).await;
+        }
+        let ready = Patience { limit: READY, pattern: None, ..self.patience(cancel) };
+        if self.input.contains(INTERRUPT) && process.is_about_to_read() {
+            // Between its prompt and its reading a shell forgets a signal.
+            process.settle(process.now(), ready).await;
         }
         // The end of input is typed too, at a terminal.
         let types = self.close || !self.input.is_empty();
         let mut moment = match (self.does_something(), types) {
             (false, _) => process.now(),
             (true, false) => process.moment(Deed::Telling),
-            (true, true) => process.moment(Deed::Typing),
+            (true, true) => process.moment(Deed::of_typing(&self.input)),
         };
         if let Some(size) = self.size {
             let resized = process.resize(size);
             resized.map_err(|error| CodexErr::ToolExecutionFailed(error.to_string()))?;
             if !self.input.is_empty() {
                 // A shell shows its prompt again, which must not pass for the answer to what follows.
-                let patience = Patience { limit: REDRAWN, pattern: None, ..self.patience(cancel) };
-                process.settle(moment, patience).await;
-                moment = process.moment(Deed::Typing);
+                process.settle(moment, ready).await;
+                moment = process.moment(Deed::of_typing(&self.input));
             }
         }
         if !self.input.is_empty() {
@@ -230,7 +245,7 @@ impl Typing {
             process.close_stdin().await;
         }
         let answered = process.answer(moment, self.patience(cancel)).await;
-        reply(&self.id, entry, &answered, self.wanted)
+        reply(&self.id, entry, answered, self.wanted).await
     }
 
     fn patience<'a>(&'a self, cancel: &'a CancellationToken) -> Patience<'a> {
