@@ -14,7 +14,6 @@ use sandgate_runtime::{
     ShellEnvironmentPolicy, SnapshotOptions, SubAgentLimits,
 };
 use std::path::PathBuf;
-use std::time::Duration;
 
 /// What may be said about a session.
 #[derive(Debug, Clone, clap::Args)]
@@ -94,8 +93,6 @@ impl From<Asking> for AskForApproval {
 /// A session that can be started, and what else the settings say about the work in it.
 pub(crate) struct PreparedSession {
     pub(crate) config: SessionConfig,
-    /// How long a command may take that names no limit of its own.
-    pub(crate) command_timeout: Option<Duration>,
     /// Where figures and spans are sent.
     pub(crate) collector: Option<String>,
     /// All that is set.
@@ -151,6 +148,7 @@ impl CliSession {
         let mut config = SessionConfig::new(workspace);
         config.approval_policy = settings.approval_policy();
         config.approval_timeout = settings.approval_timeout();
+        config.command_timeout = settings.command_timeout();
         config.sandbox_policy =
             with_options(settings.sandbox_policy(), &self.writable, self.network)?;
         if settings.requires_full_sandbox() {
@@ -172,8 +170,7 @@ impl CliSession {
         config.subagents = subagents(&settings);
         let collector =
             settings.settings().otel.clone().and_then(|otel| otel.endpoint).map(String::from);
-        let command_timeout = settings.command_timeout();
-        Ok(PreparedSession { config, command_timeout, collector, settings, trusted_root })
+        Ok(PreparedSession { config, collector, settings, trusted_root })
     }
 
     /// What the options stand for, as settings.

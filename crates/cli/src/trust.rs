@@ -1,6 +1,6 @@
 //! `sandgate trust`, and the question whether a directory is trusted.
 
-use crate::decide::ask_person;
+use crate::decide::{ask_person, is_person_there};
 use crate::settings::{CliSettings, SettingsError, config_home, sources};
 use crate::{exit, notes};
 use sandgate_config::{Loaded, Preview, Sources, TrustLevel, TrustState, load, preview, set_trust};
@@ -127,7 +127,10 @@ fn give(sources: &Sources, yes: bool) -> Result<u8, SettingsError> {
 /// # Errors
 /// When the answer cannot be written down.
 pub(crate) fn ask(sources: &Sources, loaded: &Loaded) -> Result<bool, SettingsError> {
-    let Ok(preview) = preview(sources) else { return Ok(false) };
+    if !is_person_there() {
+        return Ok(false);
+    }
+    let Ok(preview) = loaded.preview(sources) else { return Ok(false) };
     let listed = loosened(&preview);
     let changed = loaded.trust.is_trusted();
     if !preview.matters || (changed && listed.is_empty()) {

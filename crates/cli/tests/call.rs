@@ -36,6 +36,26 @@ fn output(outcome: &Outcome, index: usize) -> String {
     outcome.events()[index]["output"].as_str().unwrap_or_default().to_owned()
 }
 
+/// spec CONFIG.49: `timeouts.command_ms` limits a command whose call names no limit, and a call that
+/// names one is held to its own.
+#[test]
+fn the_settings_limit_a_command_whose_call_does_not() {
+    let world = World::new();
+    let calls = [
+        shell("usual", &["sleep", "1000"]),
+        call("shell_command", "script", &json!({"command": "sleep 1000", "login": false})),
+        call("shell", "own", &json!({"command": ["sleep", "0.6"], "timeout_ms": 60_000})),
+    ];
+    let outcome = serve(&world, &["-c", "timeouts.command_ms=300"], &calls);
+    let answers: Vec<(Value, Value)> = outcome
+        .events()
+        .iter()
+        .map(|answer| (answer["call_id"].clone(), answer["exit_code"].clone()))
+        .collect();
+    let expected = [("usual", 124), ("script", 124), ("own", 0)];
+    assert_eq!(answers, expected.map(|(id, code)| (json!(id), json!(code))));
+}
+
 /// spec CALL.1: A call in the providers' form is answered by one `function_call_output` line with its
 /// `call_id`, bare output when the command succeeded and nothing was cut.
 #[test]

@@ -343,3 +343,30 @@ fn a_person_is_asked_once() {
     let (shown, code) = start(run(&settled, "fourth-word")).end();
     assert!(!shown.contains("trust it") && code == Some(0), "{shown}");
 }
+
+/// spec CONFIG.32: Changes that are made at the same time are all kept, and whoever reads meanwhile
+/// finds a whole file.
+#[test]
+fn programs_that_write_at_the_same_time_lose_nothing() {
+    const CHANGES: usize = 50;
+    let place = Place::new();
+    place.said(&["config", "set", "model", "first"]);
+    std::thread::scope(|scope| {
+        for writer in ["a", "b"] {
+            let place = &place;
+            scope.spawn(move || {
+                for change in 0..CHANGES {
+                    let key = format!("shell_environment_policy.set.{writer}{change}");
+                    place.said(&["config", "set", &key, &change.to_string()]);
+                    // Whoever reads finds what was just written, whole.
+                    assert!(place.own_file().contains(&format!("{writer}{change} = ")));
+                }
+            });
+        }
+    });
+    let set = place.own_file().parse::<toml::Table>().unwrap();
+    let set = set["shell_environment_policy"]["set"].as_table().unwrap();
+    assert_eq!(set.len(), 2 * CHANGES);
+    assert!(place.own_file().starts_with("model = \"first\"\n"));
+    assert_eq!(fs::read_dir(place.world.path(".codex")).unwrap().count(), 1);
+}

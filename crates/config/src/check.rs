@@ -1,8 +1,9 @@
 //! Reads the text of a file: what it sets, and what is wrong with it.
 //!
-//! A text that is in order is parsed and taken apart once. Only when something is amiss is it held
+//! A text that is in order is parsed and held against the types once. Only when something is amiss is it held
 //! against the schema, key by key, to say what: a start pays nothing for good error messages.
 
+use crate::plain;
 use crate::problem::{Fault, Problem, harmless};
 use crate::schema::Shape;
 use crate::settings::{NOT_IN_PROFILES, Settings, USER_ONLY, is_user_only};
@@ -45,16 +46,24 @@ pub fn check(text: &str, file: &str, owner: Owner) -> Result<Checked, Vec<Proble
         let told = errors.iter().take(MAX_PROBLEMS).map(|error| syntax(text, file, error));
         return Err(told.collect());
     }
+    if let Some(settings) = plain::settings(parsed.get_ref())
+        && let Some(table) = plain::table(parsed.into_inner())
+        && counts_in_full(&table, &settings, owner)
+    {
+        return Ok(Checked { table, warnings: Vec::new() });
+    }
+    explain(text, file, owner)
+}
+
+/// The slow way: says what is wrong or odd.
+fn explain(text: &str, file: &str, owner: Owner) -> Result<Checked, Vec<Problem>> {
+    // Parsed once more, so that a text which is in order need not be kept for this.
+    let (parsed, _) = DeTable::parse_recoverable(text);
     let table = Table::deserialize(toml::Deserializer::from(parsed.clone()));
-    let settings = Settings::deserialize(toml::Deserializer::from(parsed));
+    let settings = Settings::deserialize(toml::Deserializer::from(parsed.clone()));
     match (table, settings) {
-        (Ok(table), Ok(settings)) if is_plain(&table, &settings, owner) => {
-            Ok(Checked { table, warnings: Vec::new() })
-        }
         (Ok(mut table), settings) => {
             let mut walk = Walk { text, file, owner, problems: Vec::new(), ignored: Vec::new() };
-            // Parsed once more, so that a text which is in order need not be kept for this.
-            let (parsed, _) = DeTable::parse_recoverable(text);
             walk.table(parsed.get_ref(), Shape::of_file(), &mut Vec::new());
             let Walk { mut problems, ignored, .. } = walk;
             problems.sort_by_key(|problem| (problem.line, problem.column));
@@ -78,9 +87,8 @@ pub fn check(text: &str, file: &str, owner: Owner) -> Result<Checked, Vec<Proble
     }
 }
 
-/// Whether a text holds nothing but settings that count. What the types have read is written down
-/// again: a key that is missing there has no meaning.
-fn is_plain(table: &Table, settings: &Settings, owner: Owner) -> bool {
+/// Whether each of the settings counts where it stands, and does something.
+fn counts_in_full(table: &Table, settings: &Settings, owner: Owner) -> bool {
     let profiles = table.get("profiles").and_then(Value::as_table).into_iter().flatten();
     let profiles: Vec<&Table> = profiles.filter_map(|(_, profile)| profile.as_table()).collect();
     let misplaced = |table: &&Table| NOT_IN_PROFILES.iter().any(|name| table.contains_key(*name));
@@ -95,10 +103,7 @@ fn is_plain(table: &Table, settings: &Settings, owner: Owner) -> bool {
         features.as_ref().is_some_and(|features| features.request_rule.is_some())
     };
     let mut profiles = settings.profiles.values();
-    if has_removed(&settings.features) || profiles.any(|profile| has_removed(&profile.features)) {
-        return false;
-    }
-    Table::try_from(settings).is_ok_and(|known| covers(&known, table))
+    !has_removed(&settings.features) && !profiles.any(|profile| has_removed(&profile.features))
 }
 
 /// Whether there is something at a path; `*` is any name.
@@ -110,14 +115,6 @@ fn has(table: &Table, path: &[&str]) -> bool {
         "*" => table.values().any(has_below),
         name => table.get(name).is_some_and(has_below),
     }
-}
-
-/// Whether every key of the second is in the first.
-fn covers(known: &Table, table: &Table) -> bool {
-    table.iter().all(|(key, value)| match (known.get(key), value) {
-        (Some(Value::Table(known)), Value::Table(value)) => covers(known, value),
-        (known, _) => known.is_some(),
-    })
 }
 
 /// Takes a value out of a table.
@@ -392,5 +389,91 @@ fn shortened(written: &str) -> String {
     match line.chars().count() {
         0..=40 => line,
         _ => format!("{}…", line.chars().take(39).collect::<String>()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A value of every kind, and some that settings have.
+    const VALUES: &[&str] = &[
+        "\"x\"",
+        "\"\"",
+        "\"never\"",
+        "\"read-only\"",
+        "\"none\"",
+        "\"trusted\"",
+        "\"chat\"",
+        "\"https://x\"",
+        "true",
+        "0",
+        "7",
+        "0x10",
+        "1_000",
+        "-1",
+        "99999999999999999999",
+        "1.5",
+        "1e400",
+        "inf",
+        "nan",
+        "2020-01-01",
+        "[]",
+        "[\"a\", \"b\"]",
+        "[1]",
+        "[[\"a\"]]",
+        "{}",
+        "{ x = \"y\" }",
+        "{ x = 1 }",
+        "{ \"a b\" = \"c\" }",
+    ];
+
+    /// The paths of all settings, with `x` for names of the person's own.
+    fn paths(shape: Shape<'_>, path: &str, depth: usize, all: &mut Vec<String>) {
+        let mut below = |name: &str, shape: Shape<'_>| {
+            let path = if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
+            all.push(path.clone());
+            if depth < 5 {
+                paths(shape, &path, depth + 1, all);
+            }
+        };
+        for (name, _) in shape.keys().into_iter().flatten() {
+            if let Some(shape) = shape.below(name) {
+                below(name, shape);
+            }
+        }
+        if shape.is_map()
+            && let Some(shape) = shape.below("x")
+        {
+            below("x", shape);
+        }
+        if shape.keys().is_some() {
+            all.push(format!("{path}.nothing").trim_start_matches('.').to_owned());
+        }
+    }
+
+    /// The quick way must never let anything through that the slow way has a word to say about.
+    #[test]
+    fn both_ways_find_the_same() {
+        let mut all = Vec::new();
+        paths(Shape::of_file(), "", 0, &mut all);
+        // A profile holds what the file holds; what differs is which of it counts.
+        let is_short = |path: &str| path.matches('.').count() <= 2 || path.contains(".key_");
+        all.retain(|path| !path.starts_with("profiles.") || is_short(path));
+        let (mut fine, mut odd) = (0, 0);
+        for path in &all {
+            for value in VALUES {
+                let text = format!("{path} = {value}\n");
+                for owner in [Owner::Person, Owner::Project] {
+                    let (quick, slow) = (check(&text, "f", owner), explain(&text, "f", owner));
+                    match &quick {
+                        Ok(checked) if checked.warnings.is_empty() => fine += 1,
+                        _ => odd += 1,
+                    }
+                    assert_eq!(format!("{quick:?}"), format!("{slow:?}"), "{text}");
+                }
+            }
+        }
+        assert!(all.len() > 100 && fine > 500 && odd > 500, "{} {fine} {odd}", all.len());
     }
 }

@@ -3,13 +3,14 @@
 use crate::check::dotted;
 use crate::layer::Origin;
 use crate::loosen::Loosening;
+use crate::resolve::leaves_of;
 use crate::settings::{ApprovalPolicy, SandboxMode, Settings, WorkspaceWriteSettings};
 use sandgate_protocol::{AskForApproval, NetworkAccess, SandboxPolicy};
 use std::collections::BTreeMap;
 use std::num::NonZeroU64;
 use std::path::PathBuf;
 use std::time::Duration;
-use toml::Value;
+use toml::{Table, Value};
 
 /// A value and where it came from.
 #[derive(Debug, Clone, PartialEq)]
@@ -24,7 +25,8 @@ pub struct Entry {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Config {
     pub(crate) settings: Settings,
-    pub(crate) entries: BTreeMap<Vec<String>, Entry>,
+    /// What of each layer counts, the lowest first.
+    pub(crate) layers: Vec<(Origin, Table)>,
     pub(crate) profile: Option<String>,
     pub(crate) withheld: Vec<Loosening>,
     pub(crate) notes: Vec<String>,
@@ -37,14 +39,28 @@ impl Config {
     }
 
     /// Every value with its key, as it is written in a file, and its origin; in the order of the keys.
-    pub fn entries(&self) -> impl Iterator<Item = (String, &Entry)> {
-        self.entries.iter().map(|(path, entry)| (dotted(path), entry))
+    /// Found out when somebody wants to know: a command does not.
+    pub fn entries(&self) -> impl Iterator<Item = (String, Entry)> {
+        let mut entries = BTreeMap::new();
+        for (origin, table) in &self.layers {
+            for (path, value) in leaves_of(table) {
+                entries.insert(path, Entry { value, origin: origin.clone() });
+            }
+        }
+        entries.into_iter().map(|(path, entry)| (dotted(&path), entry))
     }
 
     /// Where the value of a key came from.
     pub fn origin(&self, key: &str) -> Option<&Origin> {
-        let path: Vec<String> = key.split('.').map(str::to_owned).collect();
-        self.entries.get(&path).map(|entry| &entry.origin)
+        let sets = |table: &Table| {
+            let (tables, name) = key.rsplit_once('.').unwrap_or(("", key));
+            let tables = tables.split('.').filter(|name| !name.is_empty());
+            let table =
+                tables.into_iter().try_fold(table, |table, name| table.get(name)?.as_table());
+            table.and_then(|table| table.get(name)).is_some_and(|value| !value.is_table())
+        };
+        let mut layers = self.layers.iter().rev();
+        layers.find(|(_, table)| sets(table)).map(|(origin, _)| origin)
     }
 
     /// The profile that is in it.
@@ -111,7 +127,7 @@ impl Config {
         self.settings.timeouts.as_ref()?.approval_ms.map(milliseconds)
     }
 
-    /// How long the command of `sandgate run` may take that names no limit of its own.
+    /// How long a command may take for which no limit is named.
     pub fn command_timeout(&self) -> Option<Duration> {
         self.settings.timeouts.as_ref()?.command_ms.map(milliseconds)
     }

@@ -13,6 +13,7 @@ mod file;
 mod layer;
 mod load;
 mod loosen;
+mod plain;
 mod problem;
 mod resolve;
 mod schema;

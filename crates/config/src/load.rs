@@ -44,6 +44,8 @@ pub struct Loaded {
     pub rules: Vec<ProjectRulesFile>,
     /// What the person should be told, each a text of one or more lines.
     pub notes: Vec<String>,
+    /// What was read, for a preview.
+    layers: Layers,
 }
 
 /// A rules file of a trusted project.
@@ -93,7 +95,7 @@ pub fn load(sources: &Sources) -> Result<Loaded, ConfigError> {
         let root = sources.directory.clone();
         Project { trust_root: root.clone(), root }
     });
-    let said = own.said_of(&project);
+    let said = own.layers.said_of(&project);
     let mut notes: Vec<String> = own.warnings.iter().map(Problem::to_string).collect();
     let mut layers = own.layers;
     if !said.is_trusted() {
@@ -103,7 +105,7 @@ pub fn load(sources: &Sources) -> Result<Loaded, ConfigError> {
             Some(TrustLevel::Untrusted) => TrustState::Untrusted,
             _ => TrustState::Unknown,
         };
-        return Ok(Loaded { config, project, trust, rules: Vec::new(), notes });
+        return Ok(Loaded { config, project, trust, rules: Vec::new(), notes, layers });
     }
     let files = ProjectFiles::read(&project.root, sources.config_home.as_deref());
     notes.extend(files.broken.iter().map(|error| format!("{error}; it is not used")));
@@ -134,7 +136,18 @@ pub fn load(sources: &Sources) -> Result<Loaded, ConfigError> {
         let seen = said.has_seen(&file);
         ProjectRulesFile { file, seen }
     });
-    Ok(Loaded { config, project, trust, rules: rules.collect(), notes })
+    Ok(Loaded { config, project, trust, rules: rules.collect(), notes, layers })
+}
+
+impl Loaded {
+    /// What trusting the project would mean. The project's files are read anew, the person's are not.
+    ///
+    /// # Errors
+    /// When the layers do not go together, or the directory is not there.
+    pub fn preview(&self, sources: &Sources) -> Result<Preview, ConfigError> {
+        let layers = Layers { project: None, ..self.layers.clone() };
+        preview_of(layers, project_of(sources)?, sources)
+    }
 }
 
 /// What trusting the project of a directory would mean.
@@ -160,11 +173,18 @@ pub struct Preview {
 /// # Errors
 /// When the person's own file or command line is wrong, or the directory is not there.
 pub fn preview(sources: &Sources) -> Result<Preview, ConfigError> {
-    let own = OwnLayers::read(sources)?;
-    let project = project_of(sources)?;
-    let said = own.said_of(&project);
+    let layers = OwnLayers::read(sources)?.layers;
+    preview_of(layers, project_of(sources)?, sources)
+}
+
+/// `layers` are the person's own.
+fn preview_of(
+    mut layers: Layers,
+    project: Project,
+    sources: &Sources,
+) -> Result<Preview, ConfigError> {
+    let said = layers.said_of(&project);
     let files = ProjectFiles::read(&project.root, sources.config_home.as_deref());
-    let mut layers = own.layers;
     let now = match said.is_trusted() {
         true => resolve(&layers, Trust::Trusted)?,
         false => resolve(&layers, Trust::Untrusted)?,
@@ -211,10 +231,13 @@ impl OwnLayers {
         layers.flags.clone_from(&sources.flags);
         Ok(Self { layers, warnings })
     }
+}
 
+impl Layers {
+    /// What the person has said about a project.
     fn said_of(&self, project: &Project) -> ProjectSettings {
-        let layers = self.layers.user.iter().chain(&self.layers.overrides);
-        said_of(&project.trust_root, layers.map(Layer::table))
+        let own = self.user.iter().chain(&self.overrides);
+        said_of(&project.trust_root, own.map(Layer::table))
     }
 }
 

@@ -5,7 +5,7 @@
 //! loosens counts only if the person has seen exactly this file.
 
 use crate::check::nearest;
-use crate::config::{Config, Entry};
+use crate::config::Config;
 use crate::layer::{Layer, Origin, insert};
 use crate::loosen::{is_no_looser, loosenings};
 use crate::settings::{NOT_IN_PROFILES, is_user_only};
@@ -81,48 +81,93 @@ impl KnownProfiles {
 /// # Errors
 /// When a profile is asked for that there is not.
 pub fn resolve(layers: &Layers, trust: Trust) -> Result<Config, ResolveError> {
-    let mut entries = built_in(trust);
+    let mut laid = Laid::default();
+    built_in(&mut laid, trust);
     if let Some(user) = &layers.user {
         // Most of a long file is about other projects and profiles that are not chosen.
-        let elsewhere = ["profiles", "projects"];
-        lay_over(&mut entries, leaves_except(user.table(), &elsewhere), user.origin(), &elsewhere);
+        laid.lay(user.origin().clone(), without(user.table(), &["profiles", "projects"]));
     }
     let project = layers.project.as_ref().filter(|_| trust != Trust::Untrusted);
     let mut withheld = Vec::new();
     if let Some(project) = project {
-        let mut leaves = leaves_of(project.table());
+        let mut leaves = leaves_of(&without(project.table(), &["profiles"]));
+        leaves.retain(|path, _| !is_user_only(path));
         if trust == Trust::Trusted {
-            let base = values_of(&entries);
-            withheld = loosenings(project.table(), &table_of(&base));
+            withheld = loosenings(project.table(), &laid.sum);
+            let base = leaves_of(&laid.sum);
             leaves.retain(|path, value| is_no_looser(path, value, &base));
         }
-        leaves.retain(|path, _| !is_user_only(path));
-        lay_over(&mut entries, leaves, project.origin(), &["profiles"]);
+        laid.lay(project.origin().clone(), table_of(&leaves));
     }
-    let (profile, notes) = lay_profile_over(&mut entries, layers, project, trust)?;
+    let (profile, notes) = lay_profile_over(&mut laid, layers, project, trust)?;
     for layer in layers.overrides.iter().chain(&layers.flags) {
         let elsewhere = ["profile", "profiles", "projects"];
-        lay_over(&mut entries, leaves_of(layer.table()), layer.origin(), &elsewhere);
+        laid.lay(layer.origin().clone(), without(layer.table(), &elsewhere));
     }
-    let settings =
-        table_of(&values_of(&entries)).try_into().map_err(|error: toml::de::Error| {
-            ResolveError::Contradiction(error.message().to_owned())
-        })?;
-    Ok(Config { settings, entries, profile, withheld, notes })
+    let settings = laid.sum.try_into().map_err(|error: toml::de::Error| {
+        ResolveError::Contradiction(error.message().to_owned())
+    })?;
+    Ok(Config { settings, layers: laid.layers, profile, withheld, notes })
+}
+
+/// Layers that lie on each other.
+#[derive(Default)]
+struct Laid {
+    /// Each with what of it counts, the lowest first.
+    layers: Vec<(Origin, Table)>,
+    /// What they come to.
+    sum: Table,
+}
+
+impl Laid {
+    fn lay(&mut self, origin: Origin, table: Table) {
+        merge(&mut self.sum, &table);
+        self.layers.push((origin, table));
+    }
+}
+
+/// Lays the values of one table over those of another.
+fn merge(below: &mut Table, above: &Table) {
+    for (name, value) in above {
+        match (below.get_mut(name), value) {
+            (Some(Value::Table(below)), Value::Table(above)) => merge(below, above),
+            (_, Value::Table(above)) => {
+                let mut copy = Table::new();
+                merge(&mut copy, above);
+                // Where nothing is said, nothing is there.
+                if !copy.is_empty() {
+                    below.insert(name.clone(), Value::Table(copy));
+                }
+            }
+            (Some(below), value) => *below = value.clone(),
+            (None, value) => {
+                below.insert(name.clone(), value.clone());
+            }
+        }
+    }
+}
+
+/// A table without some of its names.
+fn without(table: &Table, names: &[&str]) -> Table {
+    let others = table.iter().filter(|(name, _)| !names.contains(&name.as_str()));
+    others.map(|(name, value)| (name.clone(), value.clone())).collect()
 }
 
 /// Lays the profile over what there is, and says which it was.
 fn lay_profile_over(
-    entries: &mut BTreeMap<Vec<String>, Entry>,
+    laid: &mut Laid,
     layers: &Layers,
     project: Option<&Layer>,
     trust: Trust,
 ) -> Result<(Option<String>, Vec<String>), ResolveError> {
     let of_override = |layer: &Layer| Some(layer.table().get("profile")?.as_str()?.to_owned());
-    let of_file = entries.get(["profile".to_owned()].as_slice()).cloned();
+    let named = |(origin, table): &(Origin, Table)| {
+        Some((table.get("profile")?.as_str()?.to_owned(), origin.clone()))
+    };
+    let of_file = laid.layers.iter().rev().find_map(named);
     let by_person =
         layers.profile.clone().or_else(|| layers.overrides.iter().rev().find_map(of_override));
-    let by_file = of_file.as_ref().and_then(|entry| entry.value.as_str()).map(str::to_owned);
+    let by_file = of_file.as_ref().map(|(name, _)| name.clone());
     let Some(name) = by_person.clone().or(by_file) else { return Ok((None, Vec::new())) };
 
     let own = layers.user.iter().chain(&layers.overrides);
@@ -134,7 +179,7 @@ fn lay_profile_over(
         defining.extend(seen.filter(|layer| profile_in(layer, &name).is_some()));
     }
     if defining.is_empty() {
-        let by_project = matches!(of_file, Some(Entry { origin: Origin::Project { .. }, .. }));
+        let by_project = matches!(of_file, Some((_, Origin::Project { .. })));
         if by_person.is_none() && by_project {
             let note = format!("the project's file names the profile {name:?}, which there is not");
             return Ok((None, vec![note]));
@@ -149,8 +194,9 @@ fn lay_profile_over(
             _ => PathBuf::from("-c"),
         };
         let origin = Origin::Profile { name: name.clone(), file };
-        let leaves = profile_in(layer, &name).map(leaves_of).unwrap_or_default();
-        lay_over(entries, leaves, &origin, NOT_IN_PROFILES);
+        if let Some(table) = profile_in(layer, &name) {
+            laid.lay(origin, without(table, NOT_IN_PROFILES));
+        }
     }
     Ok((Some(name), Vec::new()))
 }
@@ -168,7 +214,7 @@ fn known_profiles<'a>(layers: impl Iterator<Item = &'a Layer>) -> Vec<String> {
 }
 
 /// What holds when nobody says anything.
-fn built_in(trust: Trust) -> BTreeMap<Vec<String>, Entry> {
+fn built_in(laid: &mut Laid, trust: Trust) {
     let (preset, mode, approval) = match trust {
         Trust::Untrusted => ("read-only", "read-only", "untrusted"),
         Trust::Trusted | Trust::TrustedAndSeen => ("auto", "workspace-write", "on-request"),
@@ -197,42 +243,18 @@ fn built_in(trust: Trust) -> BTreeMap<Vec<String>, Entry> {
         (&["audit", "fsync"], "never".into()),
         (&["audit", "on_failure"], "stop".into()),
     ];
-    let path = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
-    let mut entries: BTreeMap<_, _> = defaults
-        .into_iter()
-        .map(|(names, value)| (path(names), Entry { value, origin: Origin::Default }))
-        .collect();
-    let origin = Origin::Preset { name: preset };
-    for (name, word) in [("sandbox_mode", mode), ("approval_policy", approval)] {
-        entries.insert(path(&[name]), Entry { value: word.into(), origin: origin.clone() });
+    let mut table = Table::new();
+    for (path, value) in defaults {
+        insert(&mut table, path, value);
     }
-    entries
-}
-
-fn lay_over(
-    entries: &mut BTreeMap<Vec<String>, Entry>,
-    leaves: Leaves,
-    origin: &Origin,
-    except: &[&str],
-) {
-    for (path, value) in leaves {
-        if !path.first().is_some_and(|name| except.contains(&name.as_str())) {
-            entries.insert(path, Entry { value, origin: origin.clone() });
-        }
-    }
-}
-
-fn values_of(entries: &BTreeMap<Vec<String>, Entry>) -> Leaves {
-    entries.iter().map(|(path, entry)| (path.clone(), entry.value.clone())).collect()
+    laid.lay(Origin::Default, table);
+    let words = [("sandbox_mode", mode), ("approval_policy", approval)];
+    let words = words.map(|(name, word)| (name.to_owned(), Value::from(word)));
+    laid.lay(Origin::Preset { name: preset }, Table::from_iter(words));
 }
 
 /// The values of a table, by their paths.
 pub(crate) fn leaves_of(table: &Table) -> Leaves {
-    leaves_except(table, &[])
-}
-
-/// The same without what is below some names.
-fn leaves_except(table: &Table, except: &[&str]) -> Leaves {
     fn collect(table: &Table, path: &mut Vec<String>, leaves: &mut Leaves) {
         for (name, value) in table {
             path.push(name.clone());
@@ -246,18 +268,11 @@ fn leaves_except(table: &Table, except: &[&str]) -> Leaves {
         }
     }
     let mut leaves = Leaves::new();
-    for (name, value) in table.iter().filter(|(name, _)| !except.contains(&name.as_str())) {
-        match value {
-            Value::Table(below) => collect(below, &mut vec![name.clone()], &mut leaves),
-            value => {
-                leaves.insert(vec![name.clone()], value.clone());
-            }
-        }
-    }
+    collect(table, &mut Vec::new(), &mut leaves);
     leaves
 }
 
-pub(crate) fn table_of(leaves: &Leaves) -> Table {
+fn table_of(leaves: &Leaves) -> Table {
     let mut table = Table::new();
     for (path, value) in leaves {
         insert(&mut table, path, value.clone());

@@ -1,6 +1,6 @@
 //! The layers, and which of two wins.
 
-use sandgate_config::{Anchor, Config, Layer, Layers, Owner, ResolveError, Trust, resolve};
+use sandgate_config::{Anchor, Config, Layer, Layers, Origin, Owner, ResolveError, Trust, resolve};
 use sandgate_protocol::{AskForApproval, NetworkAccess, SandboxPolicy};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -166,6 +166,70 @@ fn of_two_layers_the_later_wins() {
         }
     }
     insta::assert_snapshot!("layers", all);
+}
+
+/// Which layer a value came from, the lowest first. A new kind of layer must be named here, and then
+/// below.
+fn rank(origin: &Origin) -> usize {
+    match origin {
+        Origin::Default => 0,
+        Origin::Preset { .. } => 1,
+        Origin::User { .. } => 2,
+        Origin::Project { .. } => 3,
+        Origin::Profile { .. } => 4,
+        Origin::Override => 5,
+        Origin::Flag { .. } => 6,
+    }
+}
+
+/// Every pair of layers that set the same key, and the one that wins.
+#[test]
+fn every_pair_of_layers_has_a_winner() {
+    const BOTH: &str = "sandbox_mode = \"read-only\"\nlimits.output_tokens = 7\n";
+    let add: [fn(&mut Layers, &str); 7] = [
+        |_, _| {},
+        |_, _| {},
+        |layers, file| layers.user = user(&format!("{BOTH}{file}")),
+        |layers, _| layers.project = project(BOTH),
+        |layers, file| {
+            layers.user = layers.user.take().or_else(|| user(file));
+            layers.profile = Some("p".to_owned());
+        },
+        |layers, _| {
+            let settings = ["sandbox_mode=read-only", "limits.output_tokens=7"];
+            layers.overrides = settings.map(override_of).to_vec();
+        },
+        |layers, _| {
+            let settings =
+                [("sandbox_mode", "read-only".into()), ("limits.output_tokens", 7.into())];
+            layers.flags = vec![Layer::of_flag("--both", settings)];
+        },
+    ];
+    let profile = "[profiles.p]\nsandbox_mode = \"read-only\"\nlimits.output_tokens = 7\n";
+    let mut pairs = 0;
+    for lower in 0..add.len() {
+        for upper in lower + 1..add.len() {
+            let mut layers = Layers::default();
+            add[lower](&mut layers, profile);
+            add[upper](&mut layers, profile);
+            let config = resolve(&layers, Trust::TrustedAndSeen).unwrap();
+            // A preset sets what has no default, so these two alone never meet.
+            let keys: &[(&str, usize)] = match (lower, upper) {
+                (0, 1) => &[("limits.output_tokens", 0), ("sandbox_mode", 1)],
+                _ => &[("limits.output_tokens", upper), ("sandbox_mode", upper)],
+            };
+            for (key, winner) in keys {
+                let found = config.origin(key).map(rank);
+                assert_eq!(found, Some(*winner), "{key} of {lower} and {upper}");
+            }
+            pairs += 1;
+        }
+    }
+    assert_eq!(pairs, 21);
+    // Of two of one kind the later wins.
+    let overrides = ["model=a", "model=b"].map(override_of).to_vec();
+    let config = resolve(&Layers { overrides, ..Layers::default() }, Trust::Trusted).unwrap();
+    assert_eq!(config.settings().model.as_deref(), Some("b"));
 }
 
 /// spec CONFIG.12: The profile is the one that `--profile` names, otherwise the one that the files

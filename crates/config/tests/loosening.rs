@@ -5,59 +5,71 @@
 
 use proptest::prelude::*;
 use sandgate_config::{
-    Anchor, Config, InheritPolicy, Layer, Layers, Owner, ShellEnvironmentSettings, Trust, resolve,
+    Anchor, Config, InheritPolicy, Layer, Layers, Owner, ShellEnvironmentSettings, Trust, check,
+    resolve, schema,
 };
 use sandgate_protocol::{AskForApproval, NetworkAccess, SandboxPolicy};
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::sync::OnceLock;
 
-/// Keys, some of them of no setting, to be combined with any value.
-const KEYS: &[&str] = &[
-    "approval_policy",
-    "sandbox_mode",
-    "sandbox_require_full",
-    "sandbox_workspace_write.writable_roots",
-    "sandbox_workspace_write.network_access",
-    "sandbox_workspace_write.exclude_tmpdir_env_var",
-    "sandbox_workspace_write.exclude_slash_tmp",
-    "shell_environment_policy.inherit",
-    "shell_environment_policy.ignore_default_excludes",
-    "shell_environment_policy.exclude",
-    "shell_environment_policy.include_only",
-    "shell_environment_policy.set.LD_PRELOAD",
-    "profile",
+/// Keys of no setting, and of what is nearly one.
+const ODD_KEYS: &[&str] = &[
     "profile.x",
-    "projects.\"/project\".trust_level",
-    "projects.\"/project\".seen",
-    "features.experimental_sandbox_command_assessment",
-    "features.enable_experimental_windows_sandbox",
-    "features.shell_snapshot",
-    "features.request_rule",
-    "codex_linux_sandbox_exe",
-    "model",
-    "model_provider",
-    "model_providers.own.base_url",
-    "model_providers.own.env_key",
-    "model_providers.own.http_headers.X",
-    "mcp_servers.own.command",
-    "mcp_servers.own.args",
-    "mcp_servers.own.enabled",
-    "mcp_servers.new.command",
-    "mcp_servers.new.url",
-    "rules",
-    "timeouts.approval_ms",
-    "timeouts.command_ms",
-    "timeouts.shell_snapshot_ms",
-    "limits.output_tokens",
-    "audit.fsync",
-    "audit.on_failure",
-    "otel.endpoint",
-    "server.listen",
-    "server.token_env_var",
     "notify",
+    "tui.theme",
+    "shell_environment_policy.set.LD_PRELOAD",
     "\"sandbox_workspace_write.network_access\"",
     "\"sandbox_mode\"",
 ];
+
+/// The keys of all settings, from the schema, so that one which is added later is tried too. Where
+/// names are the person's own, `own` is one that they use and `new` is not.
+fn keys() -> Vec<String> {
+    fn collect(shape: &serde_json::Value, path: &str, all: &mut Vec<String>) {
+        let shape = match shape.get("$ref").and_then(serde_json::Value::as_str) {
+            Some(reference) => schema().pointer(&reference[1..]).unwrap(),
+            None => shape,
+        };
+        let join = |name: &str| format!("{path}{}{name}", if path.is_empty() { "" } else { "." });
+        let named = shape.get("properties").and_then(serde_json::Value::as_object);
+        let entry = shape.get("additionalProperties").filter(|entry| entry.is_object());
+        for (name, below) in named.into_iter().flatten() {
+            // What is in a profile has the same keys.
+            if name != "profiles" {
+                collect(below, &join(name), all);
+            }
+        }
+        if let Some(entry) = entry {
+            ["own", "new"].iter().for_each(|name| collect(entry, &join(name), all));
+        }
+        if named.is_none() && entry.is_none() {
+            all.push(path.to_owned());
+        }
+    }
+    let mut all = Vec::new();
+    collect(schema(), "", &mut all);
+    all
+}
+
+/// Every setting with values that it can have. A file with one that it cannot is not used, so files
+/// of random values would prove little.
+fn settings() -> &'static [(String, String)] {
+    static SETTINGS: OnceLock<Vec<(String, String)>> = OnceLock::new();
+    SETTINGS.get_or_init(|| {
+        let mut found = Vec::new();
+        for key in keys() {
+            let before = found.len();
+            for value in VALUES {
+                if check(&format!("{key} = {value}\n"), "f", Owner::Person).is_ok() {
+                    found.push((key.clone(), (*value).to_owned()));
+                }
+            }
+            assert!(found.len() > before, "no value for {key} is tried");
+        }
+        found
+    })
+}
 
 /// Values of every kind, right and wrong.
 const VALUES: &[&str] = &[
@@ -75,6 +87,10 @@ const VALUES: &[&str] = &[
     "\"stop\"",
     "\"go-on\"",
     "\"trusted\"",
+    "\"https://evil\"",
+    "\"chat\"",
+    "\"high\"",
+    "\"concise\"",
     "\"mine\"",
     "\"theirs\"",
     "\"\"",
@@ -111,10 +127,14 @@ fn line() -> impl Strategy<Value = (String, String)> {
         1 => Just("profiles.theirs."),
         1 => Just("profiles.mine.profiles.mine."),
     ];
-    let key = proptest::sample::select(KEYS);
-    let value = proptest::sample::select(VALUES);
-    (prefix, key, value)
-        .prop_map(|(prefix, key, value)| (format!("{prefix}{key}"), value.to_owned()))
+    let odd = (proptest::sample::select(ODD_KEYS), proptest::sample::select(VALUES));
+    let wrong = (proptest::sample::select(settings()), proptest::sample::select(VALUES));
+    let setting = prop_oneof![
+        30 => proptest::sample::select(settings()),
+        2 => odd.prop_map(|(key, value)| (key.to_owned(), value.to_owned())),
+        1 => wrong.prop_map(|((key, _), value)| (key, value.to_owned())),
+    ];
+    (prefix, setting).prop_map(|(prefix, (key, value))| (format!("{prefix}{key}"), value))
 }
 
 /// A file, with each key once. Many are not in order; those are not used at all.
@@ -163,17 +183,9 @@ fn looser(with: &Config, without: &Config) -> Option<String> {
     if !given(with).is_subset(&given(without)) {
         return Some("commands are given more".to_owned());
     }
-    let (a, b) = (with.settings(), without.settings());
-    let same = a.codex_linux_sandbox_exe == b.codex_linux_sandbox_exe
-        && a.mcp_servers == b.mcp_servers
-        && a.model_provider == b.model_provider
-        && a.model_providers == b.model_providers
-        && a.rules == b.rules
-        && a.features == b.features
-        && a.otel == b.otel
-        && a.server == b.server
-        && with.profile() == without.profile();
-    if !same {
+    let all = |config: &Config| toml::Table::try_from(config.settings()).unwrap();
+    let (all_with, all_without) = (all(with), all(without));
+    if rest(all_with.clone()) != rest(all_without.clone()) || with.profile() != without.profile() {
         return Some("programs, addresses, rules or features differ".to_owned());
     }
     let audit = |config: &Config| {
@@ -195,8 +207,65 @@ fn looser(with: &Config, without: &Config) -> Option<String> {
         };
     let wider = with.output_tokens() > without.output_tokens()
         || longer(with.command_timeout(), without.command_timeout())
-        || longer(with.approval_timeout(), without.approval_timeout());
+        || longer(with.approval_timeout(), without.approval_timeout())
+        || NUMBERS.iter().any(|key| match (number(&all_with, key), number(&all_without, key)) {
+            (Some(new), Some(old)) => new > old,
+            (None, Some(_)) => true,
+            (_, None) => false,
+        });
     wider.then(|| "limits are wider".to_owned())
+}
+
+/// Limits that are plain numbers.
+const NUMBERS: &[&str] = &[
+    "timeouts.approval_ms",
+    "timeouts.command_ms",
+    "timeouts.shell_snapshot_ms",
+    "limits.output_tokens",
+    "model_context_window",
+    "model_max_output_tokens",
+    "model_auto_compact_token_limit",
+    "project_doc_max_bytes",
+    "agent.max_turns",
+    "agent.max_tokens",
+    "agent.max_time_ms",
+    "agent.max_subagents",
+    "agent.max_subagent_depth",
+];
+
+/// What is compared in another way, and what says nothing about commands or who learns of them.
+const NOT_REST: &[&str] = &[
+    "approval_policy",
+    "sandbox_mode",
+    "sandbox_workspace_write",
+    "sandbox_require_full",
+    "shell_environment_policy",
+    "audit",
+    "model",
+    "review_model",
+    "model_reasoning_effort",
+    "model_reasoning_summary",
+];
+
+fn number(all: &toml::Table, key: &str) -> Option<i64> {
+    let (table, name) = key.rsplit_once('.').unwrap_or(("", key));
+    let table = if table.is_empty() { all } else { all.get(table)?.as_table()? };
+    table.get(name)?.as_integer()
+}
+
+/// All the other settings, also those that nobody has thought of here: they must be the same.
+fn rest(mut all: toml::Table) -> toml::Table {
+    NOT_REST.iter().for_each(|key| drop(all.remove(*key)));
+    for key in NUMBERS {
+        match key.split_once('.') {
+            Some((table, name)) => all
+                .get_mut(table)
+                .and_then(toml::Value::as_table_mut)
+                .map(|table| table.remove(name)),
+            None => Some(all.remove(*key)),
+        };
+    }
+    all
 }
 
 fn touches_more(with: &SandboxPolicy, without: &SandboxPolicy) -> Option<String> {
@@ -275,8 +344,33 @@ const OWN: &str = "\
 [mcp_servers.own]\ncommand = \"mine\"\n[model_providers.own]\nbase_url = \"https://mine\"\n\
 [profiles.mine]\nsandbox_mode = \"workspace-write\"\n";
 
+/// The tables that the properties must reach.
+#[test]
+fn every_setting_is_tried() {
+    let keys = keys();
+    for part in [
+        "shell_environment_policy.set.new",
+        "rules",
+        "mcp_servers.new.command",
+        "mcp_servers.own.enabled",
+        "model_providers.own.base_url",
+        "model_providers.new.key_command",
+        "features.experimental_sandbox_command_assessment",
+        "otel.endpoint",
+        "server.listen",
+        "audit.on_failure",
+        "limits.output_tokens",
+        "timeouts.command_ms",
+        "agent.max_turns",
+        "projects.new.trust_level",
+    ] {
+        assert!(keys.iter().any(|key| key == part), "{part} is not tried: {keys:?}");
+    }
+    assert!(settings().len() > keys.len());
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 4000, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 2000, ..ProptestConfig::default() })]
 
     /// spec CONFIG.21: No file of a project, whatever is in it, yields a policy that is looser than
     /// without it, unless the person has seen exactly this file.

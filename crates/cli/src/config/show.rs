@@ -31,16 +31,16 @@ struct Shown<'a> {
     project: String,
     trust: &'static str,
     profile: Option<&'a str>,
-    settings: Vec<ShownSetting<'a>>,
+    settings: Vec<ShownSetting>,
     not_in_effect: &'a [sandgate_config::Loosening],
     notes: &'a [String],
 }
 
 #[derive(serde::Serialize)]
-struct ShownSetting<'a> {
+struct ShownSetting {
     key: String,
-    value: &'a toml::Value,
-    origin: &'a Origin,
+    value: toml::Value,
+    origin: Origin,
 }
 
 pub(super) fn show(cli: &CliShow) -> Result<u8, SettingsError> {
@@ -60,7 +60,7 @@ fn trust_in_a_word(trust: &TrustState) -> &'static str {
 
 fn as_json(loaded: &Loaded) -> String {
     let setting = |(key, entry)| {
-        let Entry { value, origin }: &Entry = entry;
+        let Entry { value, origin } = entry;
         ShownSetting { key, value, origin }
     };
     let shown = Shown {
@@ -84,10 +84,10 @@ fn as_lines(loaded: &Loaded, with_origin: bool) -> String {
         TrustState::ChangedSince { .. } => "trusted, but not all that it loosens was seen",
     };
     let mut text = format!("# {root}: {trust}\n");
-    let lines: Vec<(String, &Origin)> = loaded
+    let lines: Vec<(String, Origin)> = loaded
         .config
         .entries()
-        .map(|(key, entry)| (visible_line(&format!("{key} = {}", entry.value)), &entry.origin))
+        .map(|(key, entry)| (visible_line(&format!("{key} = {}", entry.value)), entry.origin))
         .collect();
     let widths = lines.iter().map(|(line, _)| line.chars().count());
     let width = widths.filter(|width| *width <= 60).max().unwrap_or_default();

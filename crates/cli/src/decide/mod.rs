@@ -3,7 +3,7 @@
 mod prompt;
 mod words;
 
-pub(crate) use prompt::ask_person;
+pub(crate) use prompt::{ask_person, is_person_there};
 pub(crate) use words::Prepared;
 
 use sandgate_protocol::{ApprovalId, Event, ReviewDecision};

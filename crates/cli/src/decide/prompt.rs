@@ -71,6 +71,11 @@ impl Terminal {
     }
 }
 
+/// Whether there is a person to ask.
+pub(crate) fn is_person_there() -> bool {
+    Terminal::open().is_some()
+}
+
 /// Asks the person at the terminal, before any work has begun, and waits for one of these letters.
 /// None if nobody sits there.
 pub(crate) fn ask_person(question: &str, choices: &str, answers: &[&str]) -> Option<String> {

@@ -64,8 +64,8 @@ async fn run_command(
     let show = Arc::new(Show { writer: writer.clone(), format, stop: stop.clone() });
     let decide = arguments.session.decide();
     let decider = Decider::new(&decide, Feedback::ToRecord)?;
-    let PreparedSession { config, command_timeout, .. } = prepared;
-    let expiration = arguments.expiration(command_timeout);
+    let PreparedSession { config, .. } = prepared;
+    let expiration = arguments.expiration(config.command_timeout);
     let session = match Session::start(runtime, of_run(config, &show)) {
         Ok(session) => session,
         Err(error) => {

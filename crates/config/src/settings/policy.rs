@@ -113,8 +113,9 @@ pub struct TimeoutSettings {
     /// ever.
     #[schemars(extend("examples" = [300_000]))]
     pub approval_ms: Option<NonZeroU64>,
-    /// How many milliseconds the command of `sandgate run` may take that names no limit of its own.
-    /// Without it: as long as it takes.
+    /// How many milliseconds a command may take for which no limit is named: with `sandgate run`, and in
+    /// calls of `shell` and `shell_command`. Without it: as long as it takes with `sandgate run`, 10
+    /// seconds in calls. Live processes of `exec_command` have no limit.
     #[schemars(extend("examples" = [60_000]))]
     pub command_ms: Option<NonZeroU64>,
     /// How many milliseconds the start-up files of your shell may take when a snapshot of it is made. If they take

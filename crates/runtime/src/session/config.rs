@@ -52,6 +52,8 @@ pub struct SessionConfig {
     pub subagents: SubAgentLimits,
     /// How long a question waits for its answer; for ever if there is no limit.
     pub approval_timeout: Option<Duration>,
+    /// How long a command may take whose call names no limit; if there is none here, the usual one.
+    pub command_timeout: Option<Duration>,
     /// How much of an output a model is given.
     pub model_format: ModelFormat,
     /// Who looks at commands that were blocked.
@@ -124,6 +126,7 @@ impl SessionConfig {
             source: None,
             subagents: SubAgentLimits::default(),
             approval_timeout: None,
+            command_timeout: None,
             model_format: ModelFormat::default(),
             risk: None,
             keep: KeepOutput::Everything,

@@ -82,7 +82,7 @@ fn read_shell(invocation: &ToolInvocation<'_>) -> Result<AskedCommand, CodexErr>
     Ok(AskedCommand {
         command: CommandLine::Argv(params.command),
         workdir: params.workdir.map(PathBuf::from),
-        expiration: expiration(params.timeout_ms),
+        expiration: expiration(params.timeout_ms, invocation),
         input: CommandInput::Nothing,
         sandbox_permissions: params.sandbox_permissions,
         justification: params.justification,
@@ -101,7 +101,7 @@ pub(super) fn read_shell_command(
     Ok(AskedCommand {
         command: CommandLine::Script { text: params.command, shell: None, login },
         workdir: params.workdir.map(PathBuf::from),
-        expiration: expiration(params.timeout_ms),
+        expiration: expiration(params.timeout_ms, invocation),
         input: CommandInput::Nothing,
         sandbox_permissions: params.sandbox_permissions,
         justification: params.justification,
@@ -118,10 +118,11 @@ fn may_change_something(
     !request.is_ok_and(|request| request.is_known_safe())
 }
 
-fn expiration(timeout_ms: Option<u64>) -> ExecExpiration {
-    match timeout_ms {
+fn expiration(timeout_ms: Option<u64>, invocation: &ToolInvocation<'_>) -> ExecExpiration {
+    let named = timeout_ms.map(Duration::from_millis);
+    match named.or(invocation.services.config.command_timeout) {
         None => ExecExpiration::DefaultTimeout,
-        Some(limit) => ExecExpiration::Timeout(Duration::from_millis(limit)),
+        Some(limit) => ExecExpiration::Timeout(limit),
     }
 }
 
