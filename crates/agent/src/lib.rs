@@ -27,6 +27,8 @@ pub use provider::{
     key_variables, provider,
 };
 pub use risk::ModelRiskAssessor;
+/// What a key is held in.
+pub use secrecy::SecretString;
 pub use subagent::{
     Changes, Finding, Priority, Review, ReviewSubject, SpawnAgent, read_review, review_input,
     review_options,

@@ -3,14 +3,17 @@
 use crate::session::PreparedSession;
 use crate::settings::{SettingsError, config_home};
 use sandgate_agent::{
-    ConversationOptions, DEFAULT_PROJECT_DOC_BYTES, DEFAULT_PROVIDER, InstructionSources, Limits,
-    ModelRiskAssessor, Provider, SpawnAgent, Surroundings, default_model, instructions,
+    ConversationOptions, DEFAULT_PROJECT_DOC_BYTES, DEFAULT_PROVIDER, InstructionSources,
+    KeyCommand, Limits, ModelRiskAssessor, Provider, SecretString, SpawnAgent, Surroundings,
+    default_model, instructions,
 };
 use sandgate_config::{McpServer, Settings, UpTo};
 use sandgate_protocol::SessionSource;
-use sandgate_runtime::{SessionConfig, ToolHandler};
+use sandgate_runtime::{Runtime, SessionConfig, ToolHandler};
+use std::ffi::OsStr;
 use std::path::Path;
-use std::sync::Arc;
+use std::pin::Pin;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 /// What may be said about the model.
@@ -34,6 +37,48 @@ pub(crate) struct PreparedAgent {
     pub(crate) mcp_servers: Vec<McpServer>,
     /// What the person should know, as sentences.
     pub(crate) notes: Vec<String>,
+    /// What runs the program that prints a key, once it has something to run it by.
+    pub(crate) keys: Arc<KeyProgram>,
+}
+
+/// Runs the program of the person's settings that prints a key.
+#[derive(Default)]
+pub(crate) struct KeyProgram {
+    runtime: OnceLock<Arc<Runtime>>,
+}
+
+/// How long such a program may take: a person may have to unlock something.
+const KEY_PATIENCE: Duration = Duration::from_secs(60);
+
+impl KeyProgram {
+    /// Has programs run by this.
+    pub(crate) fn run_by(&self, runtime: &Arc<Runtime>) {
+        let _ = self.runtime.set(Arc::clone(runtime));
+    }
+
+    async fn print(&self, argv: &[String]) -> Result<SecretString, String> {
+        let runtime = self.runtime.get().ok_or("it cannot be run yet")?;
+        // At home, and not in a project that could have a program of the same name.
+        let home =
+            sandgate_runtime::policy::home().ok_or("there is no home directory to run it in")?;
+        let env = std::env::vars_os().collect();
+        let printed = runtime.run_own_program(argv.to_vec(), &home, env, KEY_PATIENCE).await;
+        let printed = printed.map_err(|error| error.to_string())?;
+        match (printed.exit_code, String::from_utf8(printed.stdout)) {
+            (0, Ok(text)) => Ok(SecretString::from(text.trim_end_matches(['\r', '\n']))),
+            (0, Err(_)) => Err("what it printed is not text".to_owned()),
+            (code, _) => Err(format!("it ended with exit code {code}")),
+        }
+    }
+}
+
+impl KeyCommand for KeyProgram {
+    fn run<'a>(
+        &'a self,
+        argv: &'a [String],
+    ) -> Pin<Box<dyn Future<Output = Result<SecretString, String>> + Send + 'a>> {
+        Box::pin(self.print(argv))
+    }
 }
 
 impl PreparedAgent {
@@ -50,6 +95,7 @@ impl PreparedAgent {
         settings: &Settings,
         recorded_in: Option<&Path>,
     ) -> Option<Arc<SpawnAgent>> {
+        hide_keys(config, settings);
         if self.is_offline() {
             return None;
         }
@@ -86,7 +132,9 @@ impl CliModel {
         let settings = session.settings.settings();
         let name = self.provider.as_ref().or(settings.model_provider.as_ref());
         let name = name.map_or(DEFAULT_PROVIDER, String::as_str);
-        let provider = provider(name, settings)?;
+        let keys = Arc::new(KeyProgram::default());
+        let key_command: Arc<dyn KeyCommand> = Arc::clone(&keys) as Arc<_>;
+        let provider = provider(name, settings, &key_command)?;
         let named = self.model.as_ref().or(settings.model.as_ref());
         let mut options = ConversationOptions::new(model(named, name)?);
         apply(settings, &mut options);
@@ -112,7 +160,14 @@ impl CliModel {
                 Err(error) => notes.push(format!("{error}, so it is not used")),
             }
         }
-        Ok(PreparedAgent { provider, options, mcp_servers, notes })
+        Ok(PreparedAgent { provider, options, mcp_servers, notes, keys })
+    }
+}
+
+/// Takes the keys to models out of what commands could be given, whatever they are called.
+pub(crate) fn hide_keys(config: &mut SessionConfig, settings: &Settings) {
+    for variable in sandgate_agent::key_variables(&settings.model_providers) {
+        config.own_env.remove(OsStr::new(&variable));
     }
 }
 
@@ -134,9 +189,13 @@ fn apply(settings: &Settings, options: &mut ConversationOptions) {
 }
 
 /// Who serves the model.
-fn provider(name: &str, settings: &Settings) -> Result<Arc<dyn Provider>, SettingsError> {
+fn provider(
+    name: &str,
+    settings: &Settings,
+    key_command: &Arc<dyn KeyCommand>,
+) -> Result<Arc<dyn Provider>, SettingsError> {
     let variable = |name: &str| std::env::var(name).ok();
-    let surroundings = Surroundings { variable: &variable, key_command: None };
+    let surroundings = Surroundings { variable: &variable, key_command: Some(key_command) };
     sandgate_agent::provider(name, &settings.model_providers, surroundings)
         .map_err(|error| SettingsError::usage(error.to_string()))
 }

@@ -229,6 +229,62 @@ fn a_key_is_nowhere() {
     }
 }
 
+/// spec AGENT.25: Over each of the three wire formats a subagent works in a conversation of its
+/// own, its question is answered by the person of its parent and carries its name, and its result
+/// reaches its parent.
+#[test]
+fn a_subagent_asks_the_person_of_its_parent() {
+    for wire in Wire::ALL {
+        let outside = tempfile::tempdir_in("/var/tmp").unwrap();
+        let report = outside.path().join("report.txt");
+        let task = "write the report of the subagent";
+        let arguments = json!({ "task": task, "name": "writer" });
+        let script = Script::new()
+            .turn(Turn::new().call("spawn_agent", arguments))
+            .turn(runs(&format!("echo written > {}", report.display())).when(task))
+            .turn(Turn::new().when(task).message("the report is written"))
+            .turn(Turn::new().expect("the report is written").message("done"));
+        let server = ModelServer::start(script);
+        let world = world(&server, wire);
+        fs::write(world.path("answers"), "grant\n").unwrap();
+        let ended = exec(&world, &["--json", "--decide", "answers", "have it written"]);
+        assert_eq!(ended.code, Some(0), "{wire:?}: {}", ended.stderr);
+        accept(&server, wire);
+        assert_eq!(fs::read_to_string(&report).unwrap(), "written\n", "{wire:?}");
+        let events = ended.events();
+        let of =
+            |kind: &str| events.iter().filter(|event| event["type"] == kind).collect::<Vec<_>>();
+        assert_eq!(of("ExecApprovalRequest")[0]["agent"], "writer-1", "{wire:?}");
+        assert!(of("ExecCommandEnd").is_empty() && !of("SubAgent").is_empty(), "{wire:?}");
+        assert_eq!(of("TaskComplete")[0]["last_agent_message"], "done");
+        let requests = server.requests();
+        let sources: Vec<_> = requests.iter().map(|one| one.header("x-openai-subagent")).collect();
+        assert_eq!(sources, [None, Some("writer"), Some("writer"), None], "{wire:?}");
+    }
+}
+
+/// spec AGENT.26: A key can be printed by a program of the person's own settings, which is run at
+/// home and not in the project.
+#[test]
+fn a_key_can_come_from_a_program() {
+    let server = ModelServer::start(Script::new().turn(Turn::new().message("hello")));
+    let world = World::new();
+    world.set(&format!(
+        "{}model_provider = \"test\"\nmodel = \"m\"\n[model_providers.test]\nbase_url = \"{}/v1\"\n\
+         key_command = [\"sh\", \"-c\", \"echo {KEY}; pwd > where-it-ran\"]\n",
+        support::AS_TRUSTED,
+        server.url(),
+    ));
+    fs::create_dir(world.path("work")).unwrap();
+    let ended = exec(&world, &["--cd", "work", "--json", "hi"]);
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    let requests = server.requests();
+    let key = requests[0].header("authorization").unwrap();
+    assert_eq!(key, format!("Bearer {KEY}"));
+    assert!(world.path("where-it-ran").exists());
+    assert!(!ended.stdout().contains(KEY));
+}
+
 /// Whether a file below a directory holds a text.
 fn holds(directory: &Path, text: &str) -> bool {
     directory.read_dir().unwrap().flatten().any(|entry| match entry.path() {

@@ -20,6 +20,7 @@ mod git;
 mod observe;
 mod orchestrator;
 mod outcome;
+mod own_program;
 pub mod policy;
 mod private;
 mod report;
@@ -47,6 +48,7 @@ pub use orchestrator::{ApprovalCtx, Attempted, FirstAttempt, RanCommand};
 pub use orchestrator::{RiskAssessor, RiskQuestion};
 pub use orchestrator::{SandboxAttempt, Sandboxable, ToolCtx, ToolOrchestrator, ToolRuntime};
 pub use outcome::CommandOutcome;
+pub use own_program::Printed;
 /// Directories and files that are the person's own, and nobody else's.
 pub use private::{make_private, open_file};
 pub use request::{CommandInput, CommandLine, KeepOutput, new_call_id};

@@ -77,6 +77,7 @@ fn start(
     agent: PreparedAgent,
 ) -> io::Result<u8> {
     let runtime = Arc::new(Runtime::start().map_err(io::Error::other)?);
+    agent.keys.run_by(&runtime);
     let _telemetry = telemetry::start(session.collector.as_deref());
     let asynchronous = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let code = asynchronous.block_on(work(runtime, arguments, recorded, session, agent));
@@ -100,7 +101,7 @@ async fn work(
     config.source = Some(SessionSource::Exec);
     let recorded_in = config_home().filter(|_| arguments.conversation != Which::Ephemeral);
     let subagents = agent.equip(&mut config, prepared.settings.settings(), recorded_in.as_deref());
-    let PreparedAgent { provider, mut options, mcp_servers, notes } = agent;
+    let PreparedAgent { provider, mut options, mcp_servers, notes, .. } = agent;
     let own_env = config.own_env.clone();
     config.servers = server_programs(&mcp_servers, &own_env);
     let session = Session::start(runtime, config).map_err(io::Error::other)?;

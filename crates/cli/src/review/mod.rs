@@ -5,7 +5,7 @@ mod change;
 
 pub(crate) use arguments::{CliReview, ReviewArguments, understand};
 
-use crate::agent::PreparedAgent;
+use crate::agent::{PreparedAgent, hide_keys};
 use crate::decide::{Decider, Feedback};
 use crate::exec::{Show, Watch};
 use crate::session::PreparedSession;
@@ -58,6 +58,7 @@ fn start(
     agent: PreparedAgent,
 ) -> io::Result<u8> {
     let runtime = Arc::new(Runtime::start().map_err(io::Error::other)?);
+    agent.keys.run_by(&runtime);
     let _telemetry = telemetry::start(session.collector.as_deref());
     let asynchronous = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let code = asynchronous.block_on(work(runtime, arguments, session, agent));
@@ -77,6 +78,7 @@ async fn work(
     let signals = Signals::listen(&stop)?;
     let mut config = prepared.config;
     config.front_end = "review".to_owned();
+    hide_keys(&mut config, prepared.settings.settings());
     // It changes nothing, and what a repository has git run cannot either.
     config.sandbox_policy = SandboxPolicy::ReadOnly;
     config.broken_patches = BrokenPatches::Left;
