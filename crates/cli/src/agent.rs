@@ -10,7 +10,6 @@ use sandgate_agent::{
 use sandgate_config::{McpServer, Settings, UpTo};
 use sandgate_protocol::SessionSource;
 use sandgate_runtime::{Runtime, SessionConfig, ToolHandler};
-use std::ffi::OsStr;
 use std::path::Path;
 use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
@@ -95,7 +94,6 @@ impl PreparedAgent {
         settings: &Settings,
         recorded_in: Option<&Path>,
     ) -> Option<Arc<SpawnAgent>> {
-        hide_keys(config, settings);
         if self.is_offline() {
             return None;
         }
@@ -161,13 +159,6 @@ impl CliModel {
             }
         }
         Ok(PreparedAgent { provider, options, mcp_servers, notes, keys })
-    }
-}
-
-/// Takes the keys to models out of what commands could be given, whatever they are called.
-pub(crate) fn hide_keys(config: &mut SessionConfig, settings: &Settings) {
-    for variable in sandgate_agent::key_variables(&settings.model_providers) {
-        config.own_env.remove(OsStr::new(&variable));
     }
 }
 

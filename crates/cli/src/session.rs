@@ -13,6 +13,7 @@ use sandgate_runtime::{
     InheritEnvironment, Keeping, ModelFormat, PartialEnforcement, SessionConfig,
     ShellEnvironmentPolicy, SnapshotOptions, SubAgentLimits,
 };
+use std::ffi::OsStr;
 use std::path::PathBuf;
 
 /// What may be said about a session.
@@ -155,6 +156,10 @@ impl CliSession {
             config.partial_enforcement = PartialEnforcement::Refused;
         }
         config.own_env = std::env::vars_os().collect();
+        // Whatever they are called: what a model has run must not have the keys to the model.
+        for variable in sandgate_agent::key_variables(&settings.settings().model_providers) {
+            config.own_env.remove(OsStr::new(&variable));
+        }
         config.environment = environment(&settings);
         config.config_home = config_home();
         if let Ok(program) = std::env::current_exe() {

@@ -1,7 +1,7 @@
 //! Makes a long history short: another conversation with the same model sums it up.
 
-use super::{Conversation, history};
-use crate::provider::{ModelEvent, ModelRequest};
+use super::{Conversation, TurnEnd, history};
+use crate::provider::{ModelError, ModelEvent, ModelRequest, StopReason};
 use futures_util::StreamExt as _;
 use sandgate_protocol::{AgentEvent, ResponseItem, Role, SessionSource, SubAgentSource};
 use sandgate_runtime::{Stop, Turn};
@@ -28,7 +28,7 @@ impl Conversation {
     /// Makes the history shorter because somebody asked for it. Whether that was done.
     pub async fn compact_now(&mut self, stop: &Stop) -> bool {
         let turn = self.requester.begin_turn().stopped_by(stop);
-        self.compact(&turn).await
+        self.compact(&turn).await.is_ok()
     }
 
     /// Whether the history is about to be too long for the model.
@@ -38,35 +38,35 @@ impl Conversation {
         limit.is_some_and(|limit| self.tokens >= limit)
     }
 
-    /// Makes the history shorter. A summary that cannot be had is done without. Whether the turn goes on.
-    pub(super) async fn compact(&mut self, turn: &Turn) -> bool {
+    /// Makes the history shorter. Without a summary nothing is changed, and this is how the turn ends.
+    pub(super) async fn compact(&mut self, turn: &Turn) -> Result<(), TurnEnd> {
         let agent = SubAgentSource::Compact.to_string();
         let task = "sum up the conversation".to_owned();
         self.requester.tell(AgentEvent::SubAgentBegin { agent: agent.clone(), task }).await;
         let summary = tokio::select! {
             biased;
-            () = turn.cancellation().cancelled() => None,
-            summary = self.sum_up() => Some(summary),
+            () = turn.cancellation().cancelled() => Err(TurnEnd::Aborted),
+            summary = self.sum_up() => summary.map_err(TurnEnd::Failed),
         };
-        let success = summary.as_ref().is_some_and(Option::is_some);
-        self.requester.tell(AgentEvent::SubAgentEnd { agent, success }).await;
-        let Some(summary) = summary else { return false };
+        self.requester.tell(AgentEvent::SubAgentEnd { agent, success: summary.is_ok() }).await;
+        let summary = summary?;
         let tokens_before = self.tokens.max(history::estimate(self.history.items()));
-        self.history.replace(shortened(self.history.items(), summary));
+        self.history.replace(shortened(self.history.items(), &summary));
         self.tokens = history::estimate(self.history.items());
         let tokens_after = self.tokens;
         self.requester.tell(AgentEvent::ContextCompacted { tokens_before, tokens_after }).await;
-        true
+        Ok(())
     }
 
     /// Has the history summed up. If it is too long even for that, ever more of its beginning is left out.
-    async fn sum_up(&self) -> Option<String> {
+    async fn sum_up(&self) -> Result<String, ModelError> {
         let source = SessionSource::SubAgent(SubAgentSource::Compact);
         // They stand in every request, so that the provider can use again what it has computed; and some
         // refuse a history with calls in a request without tools.
         let tools = self.requester.tools();
         let mut items = self.history.items().to_vec();
         items.push(ResponseItem::message(Role::User, PROMPT));
+        let mut overflow = None;
         for _ in 0..4 {
             let request = ModelRequest {
                 model: &self.options.model,
@@ -83,23 +83,28 @@ impl Conversation {
             };
             let mut said = String::new();
             let mut stream = self.provider.stream(request);
-            let mut overflow = false;
             while let Some(event) = stream.next().await {
                 match event {
                     Ok(ModelEvent::Item(item)) => said.push_str(&item.text().unwrap_or_default()),
                     Ok(ModelEvent::Retrying { .. }) => said.clear(),
+                    Ok(ModelEvent::End(StopReason::Done)) if !said.trim().is_empty() => {
+                        return Ok(said);
+                    }
                     Ok(_) => {}
-                    Err(crate::ModelError::ContextOverflow { .. }) => overflow = true,
-                    Err(_) => return None,
+                    Err(error @ ModelError::ContextOverflow { .. }) => overflow = Some(error),
+                    Err(error) => return Err(error),
                 }
             }
             drop(stream);
-            if !overflow {
-                return Some(said).filter(|said| !said.trim().is_empty());
+            if overflow.is_none() {
+                break;
             }
             items = later_half(items);
         }
-        None
+        Err(overflow.unwrap_or_else(|| ModelError::Malformed {
+            provider: self.provider.name().to_owned(),
+            reason: "the history is too long, and there is no whole summary of it".to_owned(),
+        }))
     }
 }
 
@@ -124,7 +129,7 @@ fn later_half(items: Vec<ResponseItem>) -> Vec<ResponseItem> {
 }
 
 /// The new history: where it works, what the person said last in their own words, and the summary.
-fn shortened(items: &[ResponseItem], summary: Option<String>) -> Vec<ResponseItem> {
+fn shortened(items: &[ResponseItem], summary: &str) -> Vec<ResponseItem> {
     let of = |wanted: Role| move |item: &&ResponseItem| matches!(item, ResponseItem::Message { role, .. } if *role == wanted);
     let surroundings = items.iter().rev().find(of(Role::Developer)).cloned();
     let mut left = KEPT_OF_PERSON;
@@ -141,7 +146,6 @@ fn shortened(items: &[ResponseItem], summary: Option<String>) -> Vec<ResponseIte
         said.push(item.clone());
     }
     said.reverse();
-    let summary = summary.unwrap_or_else(|| "(no summary could be had)".to_owned());
     let summary = ResponseItem::message(Role::User, format!("{PREFACE}\n\n{summary}"));
     surroundings.into_iter().chain(said).chain([summary]).collect()
 }
@@ -193,12 +197,12 @@ mod tests {
             },
             said(Role::User, "faster"),
         ];
-        let short = shortened(&items, Some("it was fixed".to_owned()));
+        let short = shortened(&items, "it was fixed");
         let texts: Vec<String> = short.iter().filter_map(ResponseItem::text).collect();
         assert_eq!(texts[..3], ["here", "fix it", "faster"]);
         assert!(texts[3].ends_with("it was fixed"), "{texts:?}");
         // A second time the old summary gives way to the new one.
-        let again = shortened(&short, Some("more".to_owned()));
+        let again = shortened(&short, "more");
         assert_eq!(again.len(), 4);
     }
 }

@@ -197,18 +197,35 @@ impl Conversation {
     pub async fn turn(&mut self, input: UserInput, stop: &Stop) -> TurnEnd {
         self.tell_surroundings();
         self.history.keep(input.into_item());
-        let turn = self.requester.begin_turn().stopped_by(stop);
+        let turn = self.requester.begin_turn().stopped_by(&stop.child());
         let (model, provider) = (self.options.model.clone(), self.provider.name().to_owned());
         self.requester.tell(AgentEvent::TaskStarted { model, provider }).await;
         tokio::select! {
             () = turn.cancellation().cancelled() => {}
             () = self.mcp.settled() => {}
         }
-        let end = self.work(&turn).await;
+        let end = self.work_in_time(&turn).await;
         self.history.answer_open_calls();
+        self.tell_unrecorded().await;
         self.requester.end_turn(turn).await;
         self.requester.tell(told(&end)).await;
         end
+    }
+
+    /// Works, and calls everything off when the time for it is over.
+    async fn work_in_time(&mut self, turn: &Turn) -> TurnEnd {
+        let Some(limit) = self.options.limits.time else { return self.work(turn).await };
+        let working = self.work(turn);
+        tokio::pin!(working);
+        tokio::select! {
+            biased;
+            end = &mut working => end,
+            () = tokio::time::sleep(limit) => {
+                turn.cancel();
+                working.await;
+                TurnEnd::Limit(spent::too_long(limit))
+            }
+        }
     }
 
     /// Tells the model where it works, unless it knows.
@@ -230,8 +247,10 @@ impl Conversation {
             if let Some(limit) = spent.exceeded() {
                 return TurnEnd::Limit(limit);
             }
-            if self.is_long() && !self.compact(turn).await {
-                return TurnEnd::Aborted;
+            if self.is_long()
+                && let Err(end) = self.compact(turn).await
+            {
+                return end;
             }
             let response = match self.ask(turn).await {
                 Asked::Answered(response) => response,
@@ -240,10 +259,10 @@ impl Conversation {
                     return TurnEnd::Aborted;
                 }
                 Asked::Failed(ModelError::ContextOverflow { .. }) if spent.may_shorten() => {
-                    if !self.compact(turn).await {
-                        return TurnEnd::Aborted;
+                    match self.compact(turn).await {
+                        Ok(()) => continue,
+                        Err(end) => return end,
                     }
-                    continue;
                 }
                 Asked::Failed(error) => return TurnEnd::Failed(error),
             };

@@ -2,7 +2,7 @@
 
 use super::Limits;
 use sandgate_protocol::TokenUsage;
-use std::time::Instant;
+use std::time::Duration;
 
 /// How often a history is made shorter because a provider says that it is too long, in one turn.
 const SHORTENED: u32 = 2;
@@ -11,7 +11,6 @@ const SHORTENED: u32 = 2;
 #[derive(Debug)]
 pub(super) struct Spent {
     limits: Limits,
-    began: Instant,
     requests: u32,
     tokens: u64,
     shortened: u32,
@@ -19,7 +18,7 @@ pub(super) struct Spent {
 
 impl Spent {
     pub(super) fn new(limits: Limits) -> Self {
-        Self { limits, began: Instant::now(), requests: 0, tokens: 0, shortened: 0 }
+        Self { limits, requests: 0, tokens: 0, shortened: 0 }
     }
 
     pub(super) fn count(&mut self, usage: &TokenUsage) {
@@ -35,18 +34,20 @@ impl Spent {
 
     /// What it has taken too much of, as one sentence.
     pub(super) fn exceeded(&self) -> Option<String> {
-        let Limits { requests, tokens, time } = self.limits;
+        let Limits { requests, tokens, .. } = self.limits;
         if self.requests >= requests {
             let what = format!("the model was asked {requests} times in one turn");
             return Some(format!("{what}, which is the most that is allowed"));
         }
-        if let Some(most) = tokens.filter(|most| self.tokens >= *most) {
-            return Some(format!("the turn took {} tokens, and {most} are allowed", self.tokens));
-        }
-        let over = time.filter(|limit| self.began.elapsed() >= *limit)?;
-        Some(format!(
-            "the turn took longer than {} s, which is the most that is allowed",
-            over.as_secs()
-        ))
+        let most = tokens.filter(|most| self.tokens >= *most)?;
+        Some(format!("the turn took {} tokens, and {most} are allowed", self.tokens))
     }
+}
+
+/// What a turn is told that took longer than this.
+pub(super) fn too_long(limit: Duration) -> String {
+    format!(
+        "the turn took longer than {} s, which is the most that is allowed",
+        limit.as_secs_f32()
+    )
 }

@@ -228,7 +228,13 @@ impl ToolRuntime<McpCall> for McpTool {
             }
             Called::Failed(why) => Err(CodexErr::ToolExecutionFailed(failed(&why))),
         };
-        ended.error = result.as_ref().err().map(ToString::to_string);
+        ended.error = match &result {
+            Ok(ToolOutput::Function { success: Some(false), .. }) => {
+                Some("the tool says that it failed".to_owned())
+            }
+            Ok(_) => None,
+            Err(error) => Some(error.to_string()),
+        };
         ctx.record(&Record::Ended(ended))?;
         result
     }

@@ -7,7 +7,7 @@ use sandgate_protocol::{CallId, CallInput, ResponseItem, Role};
 
 /// What it says of itself.
 const ABOUT: &str = "\
-There is no model behind this: no provider is configured, so nothing here understands language. What I \
+There is no model behind this: the provider is offline, so nothing here understands language. What I \
 can do is propose the commands that your prompt holds, one after the other, so that you can see the gate \
 at work:
   - lines that begin with \"$ \", such as: $ ls -la

@@ -45,11 +45,12 @@ enum Scripted {
     },
 }
 
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum Line {
-    Several(Vec<Scripted>),
-    One(Scripted),
+/// What the model does when it is asked once.
+fn turn(line: &str) -> serde_json::Result<Vec<Scripted>> {
+    match serde_json::from_str(line)? {
+        all @ serde_json::Value::Array(_) => serde_json::from_value(all),
+        one => Ok(vec![serde_json::from_value(one)?]),
+    }
 }
 
 impl ScriptProvider {
@@ -65,10 +66,8 @@ impl ScriptProvider {
         }
         let text = std::fs::read_to_string(file).map_err(|error| wrong(error.to_string()))?;
         let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
-        let turns = lines.map(|(number, line)| match serde_json::from_str(line) {
-            Ok(Line::Several(all)) => Ok(all),
-            Ok(Line::One(one)) => Ok(vec![one]),
-            Err(error) => Err(wrong(format!("line {}: {error}", number + 1))),
+        let turns = lines.map(|(number, line)| {
+            turn(line).map_err(|error| wrong(format!("line {}: {error}", number + 1)))
         });
         let turns: VecDeque<_> = turns.collect::<Result<_, _>>()?;
         let name = format!("script:{}", file.display());

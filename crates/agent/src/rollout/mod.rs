@@ -23,6 +23,9 @@ pub enum RolloutError {
     /// There is none of that name.
     #[error("there is no conversation {0:?}; sandgate sessions list shows what there is")]
     NotFound(String),
+    /// There is none at all.
+    #[error("no conversation was written down yet; sandgate exec begins one")]
+    None,
     /// The name fits several.
     #[error("{0:?} is the beginning of several conversations; write more of it")]
     Ambiguous(String),

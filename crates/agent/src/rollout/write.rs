@@ -1,9 +1,9 @@
 //! Writes a conversation down, line by line, before anything follows from it.
 
-use super::{Entry, Line, RolloutError, SessionMeta, directory};
+use super::{Entry, LONGEST_LINE, Line, RolloutError, SessionMeta, directory};
 use sandgate_runtime::make_private;
 use std::fs::{File, TryLockError};
-use std::io::Write as _;
+use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 
 /// A conversation that is being written down. Nobody else writes to its file meanwhile.
@@ -39,11 +39,23 @@ impl Rollout {
         let file = File::options().append(true).open(path);
         let file = file.map_err(RolloutError::doing("open", path))?;
         let rollout = Self::locked(file, path.to_owned())?;
-        let torn = rollout.file.metadata().map_err(RolloutError::doing("look at", path))?.len();
-        if torn > complete {
-            rollout.file.set_len(complete).map_err(RolloutError::doing("shorten", path))?;
+        if rollout.has_line_after(complete)? {
+            // Another program went on with it after it was read here.
+            return Err(RolloutError::InUse(path.to_owned()));
         }
+        rollout.file.set_len(complete).map_err(RolloutError::doing("shorten", path))?;
         Ok(rollout)
+    }
+
+    /// Whether a whole line stands behind so many bytes.
+    fn has_line_after(&self, complete: u64) -> Result<bool, RolloutError> {
+        let opened = sandgate_runtime::open_file(&self.path);
+        let mut file = opened.map_err(RolloutError::doing("open", &self.path))?;
+        let mut rest = Vec::new();
+        file.seek(SeekFrom::Start(complete))
+            .and_then(|_| file.take(LONGEST_LINE).read_to_end(&mut rest))
+            .map_err(RolloutError::doing("read", &self.path))?;
+        Ok(rest.contains(&b'\n'))
     }
 
     fn locked(file: File, path: PathBuf) -> Result<Self, RolloutError> {

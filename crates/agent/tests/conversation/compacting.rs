@@ -60,3 +60,35 @@ async fn what_never_fits_is_said() {
     let end = conversation.turn(UserInput::text("go"), &Stop::default()).await;
     assert_eq!(end, TurnEnd::Failed(overflow()));
 }
+
+/// spec AGENT.6: A history that is about to be too long, or that the provider says is, is replaced
+/// by a summary that a `compact` subagent writes; what the person said stays in their words.
+#[tokio::test]
+async fn without_a_summary_nothing_is_lost() {
+    for refuses in
+        [vec![Does::Fails(broken_off())], vec![Does::Says("half"), Does::IsCutOff], vec![]]
+    {
+        let world = World::new();
+        let long = vec![Does::Calls("shell", shell("echo hi")), Does::Uses(900)];
+        let model = Model::new([long, refuses]);
+        let options =
+            ConversationOptions { context_window: Some(1000), ..ConversationOptions::new("m") };
+        let mut conversation = world.conversation_with(&model, options);
+        let end = conversation.turn(UserInput::text("go"), &Stop::default()).await;
+        assert!(matches!(end, TurnEnd::Failed(_)), "{end:?}");
+        assert_eq!(outputs(conversation.items()).len(), 1);
+    }
+}
+
+/// spec AGENT.6: A history that is about to be too long, or that the provider says is, is replaced
+/// by a summary that a `compact` subagent writes; what the person said stays in their words.
+#[tokio::test]
+async fn it_is_summed_up_when_somebody_asks_for_it() {
+    let world = World::new();
+    let model = Model::new([vec![Does::Says("hello")], vec![Does::Says("they greeted")]]);
+    let mut conversation = world.conversation(&model);
+    conversation.turn(UserInput::text("hi"), &Stop::default()).await;
+    assert!(conversation.compact_now(&Stop::default()).await);
+    let last = conversation.items().last().unwrap().text().unwrap();
+    assert!(last.ends_with("they greeted"), "{last}");
+}

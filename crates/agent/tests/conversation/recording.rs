@@ -76,6 +76,21 @@ async fn nobody_else_goes_on_with_it_meanwhile() {
     assert!(matches!(second, Err(RolloutError::InUse(_))), "{second:?}");
 }
 
+/// spec AGENT.9: Two programs cannot go on with the same conversation at once.
+#[tokio::test]
+async fn what_another_program_wrote_meanwhile_is_not_cut_off() {
+    let (world, home) = (World::new(), tempfile::tempdir().unwrap());
+    let (file, _) = written(&world, home.path()).await;
+    let read_before = rollout::read(&file).unwrap();
+    let model = Model::new([vec![Does::Says("went on")]]);
+    let mut other = resumed(&world, &model, &file);
+    other.turn(UserInput::text("and now?"), &Stop::default()).await;
+    drop(other);
+    let whole = fs::read(&file).unwrap();
+    assert!(matches!(read_before.go_on(), Err(RolloutError::InUse(_))));
+    assert_eq!(fs::read(&file).unwrap(), whole);
+}
+
 /// spec AGENT.10: A conversation is found by the beginning of its id; one that fits several is not
 /// guessed.
 #[tokio::test]

@@ -90,7 +90,6 @@ async fn a_turn_that_takes_too_much_is_ended() {
     for (limits, reason) in [
         (Limits { requests: 2, ..Limits::default() }, "asked 2 times"),
         (Limits { tokens: Some(100), ..Limits::default() }, "120 tokens"),
-        (Limits { time: Some(std::time::Duration::ZERO), ..Limits::default() }, "longer than 0 s"),
     ] {
         let model = Model::new([calls(), calls(), calls()]);
         let options = ConversationOptions { limits, ..ConversationOptions::new("m") };
@@ -98,5 +97,30 @@ async fn a_turn_that_takes_too_much_is_ended() {
         let end = conversation.turn(UserInput::text("go"), &Stop::default()).await;
         let TurnEnd::Limit(told) = end else { panic!("{end:?}") };
         assert!(told.contains(reason), "{told}");
+    }
+}
+
+/// spec AGENT.5: A turn that asks the model too often, takes too many tokens or too long is ended
+/// with a sentence.
+#[tokio::test]
+async fn a_turn_that_takes_too_long_is_ended_whatever_it_does() {
+    let world = World::new();
+    let phases = [vec![Does::Hangs], vec![Does::CallsAs("a", "shell", shell("exec sleep 1000"))]];
+    for phase in phases {
+        let model = Model::new([phase]);
+        let time = Some(std::time::Duration::from_millis(50));
+        let limits = Limits { time, ..Limits::default() };
+        let options = ConversationOptions { limits, ..ConversationOptions::new("m") };
+        let mut conversation = world.conversation_with(&model, options);
+        let stop = Stop::default();
+        let end = conversation.turn(UserInput::text("go"), &stop).await;
+        assert_eq!(
+            end,
+            TurnEnd::Limit(
+                "the turn took longer than 0.05 s, which is the most that is allowed".to_owned(),
+            )
+        );
+        check(conversation.items());
+        assert!(!stop.cancel.is_cancelled());
     }
 }

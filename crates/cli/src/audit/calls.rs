@@ -102,6 +102,16 @@ pub(super) struct End {
     pub(super) error: Option<String>,
 }
 
+impl End {
+    /// Whether it came to nothing. What is no command has no exit code, and an error if it failed.
+    pub(super) fn has_failed(&self) -> bool {
+        match self.exit_code {
+            Some(code) => code != 0,
+            None => self.error.is_some() || self.timed_out || self.cancelled,
+        }
+    }
+}
+
 impl Row {
     /// Whether a person, a rule or the sandbox refused something.
     pub(super) fn was_denied(&self) -> bool {

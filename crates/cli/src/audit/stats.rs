@@ -99,7 +99,7 @@ pub(super) fn of(rows: &[Row]) -> Stats {
         }
         if let Some(end) = &call.end {
             ended += 1;
-            failed += u64::from(end.exit_code != Some(0));
+            failed += u64::from(end.has_failed());
             timed_out += u64::from(end.timed_out);
             durations.extend(end.duration_ms);
         }

@@ -108,6 +108,7 @@ pub(super) fn exit(call: &Call) -> String {
         Some(End { timed_out: true, .. }) => "time-out".to_owned(),
         Some(End { cancelled: true, .. }) => "cancelled".to_owned(),
         Some(End { exit_code: Some(code), .. }) => code.to_string(),
+        Some(End { exit_code: None, error: None, .. }) => "done".to_owned(),
         Some(End { exit_code: None, .. }) => "failed".to_owned(),
     }
 }

@@ -23,12 +23,12 @@ Commands and patches go through the gate, and you are asked at your terminal whe
 
 Exit codes: 0 when the model has ended its turn; 1 when it could not be asked, or took more than your
 settings allow; 77 when a decision was needed and nobody could give it; 130 when you called it off;
-125 if sandgate itself failed; 2 if this command line makes no sense.";
+125 if sandgate itself failed; 2 if this command line or your settings make no sense.";
 
 const RESUME_HELP: &str = "\
 Examples:
   sandgate resume --last 'now the tests'      goes on with the last conversation
-  sandgate resume 01a1e495 'now the tests'    with the one whose id begins like this
+  sandgate resume 01a1e495-5d6a 'now the tests'    with the one whose id begins like this
 
 It works where it worked before, unless --cd says otherwise, and with the same model and provider, unless
 --model or --provider do. Policies are those of your settings now. Exit codes are those of sandgate exec.";
@@ -167,7 +167,7 @@ fn understand_work(
         let message = "--decide stdin is for sandgate call; write ./stdin for a file of that name";
         return Err(wrong(message.to_owned()));
     }
-    let text = prompt(text).map_err(wrong)?;
+    let text = prompt(verb, text).map_err(wrong)?;
     let images =
         work.image.iter().map(|file| image(file)).collect::<Result<_, _>>().map_err(wrong)?;
     let output_schema = work.output_schema.as_deref().map(schema).transpose().map_err(wrong)?;
@@ -182,14 +182,16 @@ fn understand_work(
     })
 }
 
-fn prompt(given: Option<String>) -> Result<String, String> {
+fn prompt(verb: &str, given: Option<String>) -> Result<String, String> {
     let text = match given.as_deref() {
         Some("-") => None,
         Some(_) => given,
         None if io::stdin().is_terminal() => {
-            return Err(
-                "write what the model is to do: sandgate exec 'fix the failing test'".to_owned()
-            );
+            return Err(match verb {
+                "resume" => "write what comes next: sandgate resume --last 'now the tests'",
+                _ => "write what the model is to do: sandgate exec 'fix the failing test'",
+            }
+            .to_owned());
         }
         None => None,
     };
@@ -200,7 +202,7 @@ fn prompt(given: Option<String>) -> Result<String, String> {
             .map_err(|error| format!("cannot read the prompt from standard input: {error}"))?,
     };
     match text.trim().is_empty() {
-        true => Err("the prompt is empty".to_owned()),
+        true => Err("the prompt is empty: write what the model is to do".to_owned()),
         false => Ok(text),
     }
 }

@@ -21,6 +21,7 @@ use std::io::{self, Write as _};
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Lets the model work and says how this program is to end.
 pub(crate) fn exec(mut arguments: ExecArguments) -> ExitCode {
@@ -63,7 +64,7 @@ fn recorded(which: &Which) -> Result<Option<Recorded>, RolloutError> {
         Which::Named(name) => rollout::find(&home, name)?,
         Which::Last => {
             let last = rollout::list(&home, 1, |meta| !meta.is_of_subagent())?.pop();
-            last.ok_or_else(|| RolloutError::NotFound("--last".to_owned()))?.path
+            last.ok_or_else(|| RolloutError::None)?.path
         }
     };
     rollout::read(&path).map(Some)
@@ -99,6 +100,7 @@ async fn work(
     let mut config = prepared.config;
     config.front_end = "exec".to_owned();
     config.source = Some(SessionSource::Exec);
+    let patience = config.approval_timeout;
     let recorded_in = config_home().filter(|_| arguments.conversation != Which::Ephemeral);
     let subagents = agent.equip(&mut config, prepared.settings.settings(), recorded_in.as_deref());
     let PreparedAgent { provider, mut options, mcp_servers, notes, .. } = agent;
@@ -128,7 +130,8 @@ async fn work(
     let decider = Decider::new(&decide, Feedback::ToModel)?;
     let approver = decider.can_answer().then(|| session.approver(decide.answering()));
     let show = Show::new(arguments.json);
-    let (mut watch, input) = (Watch::new(show, decider, approver, stop.clone()), arguments.input);
+    let mut watch = Watch::new(show, decider, approver, stop.clone(), patience);
+    let input = arguments.input;
     // From here on somebody hears what they ask and why they fail.
     let events = session.events(Delivery::Complete).await;
     let mcp = McpServers::start(&session.requester(), mcp_servers, &own_env);
@@ -158,6 +161,8 @@ pub(crate) struct Watch {
     decider: Decider,
     approver: Option<Approver>,
     stop: Stop,
+    /// How long an answer is waited for.
+    patience: Option<Duration>,
     /// A decision was needed, and nobody could give it.
     nobody: bool,
 }
@@ -168,8 +173,9 @@ impl Watch {
         decider: Decider,
         approver: Option<Approver>,
         stop: Stop,
+        patience: Option<Duration>,
     ) -> Self {
-        Self { show, decider, approver, stop, nobody: false }
+        Self { show, decider, approver, stop, patience, nobody: false }
     }
 
     /// Whether a decision was needed, and nobody could give it.
@@ -211,10 +217,18 @@ impl Watch {
             }
             question @ (Event::ExecApprovalRequest(_) | Event::ApplyPatchApprovalRequest(_)) => {
                 self.show.pause();
+                let patience = async {
+                    match self.patience {
+                        // The session counts it as a no by itself, and is only waited for here.
+                        Some(limit) => tokio::time::sleep(limit).await,
+                        None => std::future::pending().await,
+                    }
+                };
                 tokio::select! {
                     biased;
                     () = self.stop.cancel.cancelled() => {}
                     () = self.stop.interrupt.cancelled() => {}
+                    () = patience => {}
                     _ = self.decider.hear(question, self.approver.as_ref()) => {}
                 }
                 self.nobody |= !self.decider.unanswered().is_empty();
@@ -265,7 +279,8 @@ impl Watch {
 
     fn hint(&self, conversation: &Conversation) {
         if !self.show.is_json() && conversation.is_recorded() {
-            let hint = format!("go on with: sandgate resume {}", conversation.id());
+            let hint =
+                format!("go on with: sandgate resume {} 'what comes next'", conversation.id());
             let _ = io::stderr().write_all(&notes::hint(&hint));
         }
     }

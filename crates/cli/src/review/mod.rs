@@ -5,7 +5,7 @@ mod change;
 
 pub(crate) use arguments::{CliReview, ReviewArguments, understand};
 
-use crate::agent::{PreparedAgent, hide_keys};
+use crate::agent::PreparedAgent;
 use crate::decide::{Decider, Feedback};
 use crate::exec::{Show, Watch};
 use crate::session::PreparedSession;
@@ -78,18 +78,18 @@ async fn work(
     let signals = Signals::listen(&stop)?;
     let mut config = prepared.config;
     config.front_end = "review".to_owned();
-    hide_keys(&mut config, prepared.settings.settings());
     // It changes nothing, and what a repository has git run cannot either.
     config.sandbox_policy = SandboxPolicy::ReadOnly;
     config.broken_patches = BrokenPatches::Left;
     config.turn_diffs = TurnDiffs::Off;
     config.subagents.depth = config.subagents.depth.max(1);
     config.subagents.at_once = config.subagents.at_once.max(1);
+    let patience = config.approval_timeout;
     let session = Session::start(runtime, config).map_err(io::Error::other)?;
     let decide = arguments.session.decide();
     let decider = Decider::new(&decide, Feedback::ToModel)?;
     let approver = decider.can_answer().then(|| session.approver(decide.answering()));
-    let mut watch = Watch::new(Show::new(false), decider, approver, stop.clone());
+    let mut watch = Watch::new(Show::new(false), decider, approver, stop.clone(), patience);
     let reviewing = look(session.requester(), agent, arguments.subject, stop);
     let events = session.events(Delivery::Complete).await;
     let looked = watch.until(events, reviewing).await?;

@@ -40,8 +40,15 @@ pub(crate) async fn route(
     mut tell: impl FnMut(ToolResult),
 ) {
     if all_parallel(&services.registry.current(), calls) {
-        let mut made: FuturesOrdered<_> =
-            calls.iter().map(|call| make(services, call, turn)).collect();
+        let made = calls.iter().map(async |call| {
+            let result = make(services, call, turn).await;
+            if result.ends_turn() {
+                // Somebody wants all of it to stop, not only this.
+                turn.cancel();
+            }
+            result
+        });
+        let mut made: FuturesOrdered<_> = made.collect();
         while let Some(result) = made.next().await {
             tell(result);
         }

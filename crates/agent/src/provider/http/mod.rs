@@ -300,6 +300,13 @@ impl Asking<'_> {
                  its own, name them in ca_file"
             ));
         }
+        let at =
+            error.url().and_then(|url| Some(format!("{}://{}", url.scheme(), url.host_str()?)));
+        let reason = match (at, error.url().and_then(reqwest::Url::port)) {
+            (Some(at), Some(port)) => format!("{reason} (at {at}:{port})"),
+            (Some(at), None) => format!("{reason} (at {at})"),
+            (None, _) => reason,
+        };
         ModelError::Unreachable { provider, reason }
     }
 

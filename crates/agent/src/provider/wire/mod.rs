@@ -103,3 +103,12 @@ fn free_text_schema() -> serde_json::Value {
 fn schema_instruction(schema: &serde_json::Value) -> String {
     format!("Your last answer is JSON alone, without a fence, and fits this JSON schema: {schema}")
 }
+
+/// Arguments as a provider takes them back: JSON of an object. What a model wrote that is none stands in
+/// one, so that the model sees it and no server stumbles over it.
+pub(super) fn replayed(arguments: &str) -> std::borrow::Cow<'_, str> {
+    match serde_json::from_str(arguments) {
+        Ok(serde_json::Value::Object(_)) => arguments.into(),
+        _ => serde_json::json!({ "arguments": arguments }).to_string().into(),
+    }
+}

@@ -2,8 +2,8 @@
 
 use super::{ChatServer, NAME};
 use crate::provider::ModelRequest;
-use crate::provider::wire::free_text_schema;
 use crate::provider::wire::turns::{CallResult, Part, Turn, Turns};
+use crate::provider::wire::{free_text_schema, replayed};
 use sandgate_config::ReasoningEffort;
 use sandgate_protocol::{CallInput, ContentItem};
 use serde::Serialize;
@@ -199,7 +199,7 @@ fn assistant(parts: Vec<Part<'_>>, server: ChatServer) -> Message<'_> {
             }
             Part::Call { id, name, input } => {
                 let arguments = match input {
-                    CallInput::Arguments(text) => Cow::Borrowed(text.as_str()),
+                    CallInput::Arguments(text) => replayed(text),
                     CallInput::Text(text) => Cow::Owned(json!({ "input": text }).to_string()),
                 };
                 let function = FunctionCall { name, arguments };

@@ -3,11 +3,13 @@
 use super::NAME;
 use crate::provider::ModelRequest;
 use crate::provider::wire::ids::WireIds;
+use crate::provider::wire::replayed;
 use sandgate_config::ReasoningEffort;
 use sandgate_protocol::{CallInput, ContentItem, ResponseItem, Role};
 use sandgate_runtime::ToolSpec;
 use serde::Serialize;
 use serde_json::{Map, Value};
+use std::borrow::Cow;
 use std::collections::HashSet;
 
 #[derive(Serialize)]
@@ -48,7 +50,7 @@ enum Input<'a> {
     FunctionCall {
         call_id: String,
         name: &'a str,
-        arguments: &'a str,
+        arguments: Cow<'a, str>,
     },
     FunctionCallOutput {
         call_id: String,
@@ -191,7 +193,10 @@ fn input(items: &[ResponseItem]) -> Vec<Input<'_>> {
         ResponseItem::ToolCall { call_id, name, input } => {
             let call_id = ids.get(call_id).to_owned();
             Some(match input {
-                CallInput::Arguments(arguments) => Input::FunctionCall { call_id, name, arguments },
+                CallInput::Arguments(text) => {
+                    let arguments = replayed(text);
+                    Input::FunctionCall { call_id, name, arguments }
+                }
                 CallInput::Text(input) => Input::CustomToolCall { call_id, name, input },
             })
         }
