@@ -157,7 +157,11 @@ impl CliSession {
         }
         config.own_env = std::env::vars_os().collect();
         // Whatever they are called: what a model has run must not have the keys to the model.
-        for variable in sandgate_agent::key_variables(&settings.settings().model_providers) {
+        let models = sandgate_agent::key_variables(&settings.settings().model_providers);
+        let servers = settings.settings().mcp_servers.values().flat_map(|server| {
+            server.bearer_token_env_var.iter().chain(server.env_http_headers.values())
+        });
+        for variable in models.into_iter().chain(servers.map(ToString::to_string)) {
             config.own_env.remove(OsStr::new(&variable));
         }
         config.environment = environment(&settings);

@@ -65,6 +65,26 @@ fn the_answer_is_on_standard_output_and_the_rest_beside_it() {
     assert_eq!(events.last().unwrap()["last_agent_message"], "it is made");
 }
 
+/// spec AGENT.27: The file for the last answer is opened before the model does anything, and never
+/// through a link: what a command puts in its place meanwhile is not written to.
+#[test]
+fn the_answer_goes_nowhere_else_than_the_person_said() {
+    let world = World::new();
+    fs::write(world.path("victim"), "mine").unwrap();
+    let link = format!("rm -f out.md; ln -s {} out.md", world.path("victim").display());
+    let model = script(&world, &[runs(&link), says("evil")]);
+    let ended = exec(&world, &model, &["go", "-o", "out.md"]);
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    assert!(world.path("out.md").is_symlink());
+    assert_eq!(fs::read_to_string(world.path("victim")).unwrap(), "mine");
+    world.fifo("pipe");
+    for name in ["out.md", "pipe", "missing/x"] {
+        let model = script(&world, &[says("never said")]);
+        let ended = exec(&world, &model, &["go", "-o", name]);
+        assert_eq!((ended.code, ended.stdout()), (Some(125), ""), "{name}: {}", ended.stderr);
+    }
+}
+
 /// spec AGENT.14: Without a provider it says that there is no model, and proposes the commands, the
 /// shell blocks and the patches of the prompt, each of which is judged, confined and asked about
 /// like any other.

@@ -1,7 +1,7 @@
 //! One request to a model, and what comes of it.
 
 use super::Conversation;
-use crate::provider::{ModelError, ModelEvent, ModelRequest, StopReason};
+use crate::provider::{MOST_CALLS, ModelError, ModelEvent, ModelRequest, StopReason};
 use futures_util::StreamExt as _;
 use sandgate_protocol::{AgentEvent, ResponseItem, Role, TokenUsage};
 use sandgate_runtime::Turn;
@@ -68,7 +68,14 @@ impl Conversation {
             };
             match event {
                 Some(Ok(ModelEvent::End(reason))) => return self.ended(response, reason).await,
-                Some(Ok(event)) => self.hear(event, &mut response).await,
+                Some(Ok(event)) => {
+                    self.hear(event, &mut response).await;
+                    if response.items.len() >= MOST_CALLS {
+                        let provider = self.provider.name().to_owned();
+                        let reason = format!("an answer of {MOST_CALLS} pieces and more");
+                        return Asked::Failed(ModelError::Malformed { provider, reason });
+                    }
+                }
                 Some(Err(error)) => return Asked::Failed(error),
                 None => {
                     let (provider, reason) = (self.provider.name().to_owned(), "no end".to_owned());

@@ -69,6 +69,9 @@ pub struct ModelRequest<'a> {
     pub source: &'a SessionSource,
 }
 
+/// The most that one answer may consist of: messages, thoughts and calls.
+pub(crate) const MOST_CALLS: usize = 256;
+
 /// What comes from a model.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ModelEvent {

@@ -18,7 +18,7 @@ use sandgate_agent::{Conversation, McpServers, TurnEnd, server_programs};
 use sandgate_protocol::{AnsweredBy, Event, SIGNAL_INTERRUPT, SessionSource, visible_line};
 use sandgate_runtime::{Approver, Delivery, Events, Runtime, Session, Stop};
 use std::io::{self, Write as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -97,6 +97,8 @@ async fn work(
 ) -> io::Result<u8> {
     let stop = Stop::default();
     let signals = Signals::listen(&stop)?;
+    // Before the model does anything: what it has run could put a link in the file's place.
+    let answer = arguments.output_last_message.as_deref().map(AnswerFile::open).transpose()?;
     let mut config = prepared.config;
     config.front_end = "exec".to_owned();
     config.source = Some(SessionSource::Exec);
@@ -104,7 +106,8 @@ async fn work(
     let recorded_in = config_home().filter(|_| arguments.conversation != Which::Ephemeral);
     let subagents = agent.equip(&mut config, prepared.settings.settings(), recorded_in.as_deref());
     let PreparedAgent { provider, mut options, mcp_servers, notes, .. } = agent;
-    let own_env = config.own_env.clone();
+    // What a server is given of it, its settings name.
+    let own_env = std::env::vars_os().collect();
     config.servers = server_programs(&mcp_servers, &own_env);
     let session = Session::start(runtime, config).map_err(io::Error::other)?;
     options.output_schema = arguments.output_schema;
@@ -142,17 +145,46 @@ async fn work(
     };
     let (conversation, end) = watch.until(events, turn).await?;
     let code = watch.conclude(&conversation, &end, signals.received())?;
-    if let (Some(file), TurnEnd::Complete { last_message }) = (&arguments.output_last_message, &end)
-    {
-        write_file(file, last_message.as_deref().unwrap_or_default())?;
+    if let (Some(answer), TurnEnd::Complete { last_message }) = (answer, &end) {
+        answer.write(last_message.as_deref().unwrap_or_default())?;
     }
     Ok(code)
 }
 
-fn write_file(file: &Path, text: &str) -> io::Result<()> {
-    std::fs::write(file, text).map_err(|error| {
-        io::Error::new(error.kind(), format!("cannot write {}: {error}", file.display()))
-    })
+/// The file that the last answer goes to, held from the start.
+struct AnswerFile {
+    file: std::fs::File,
+    name: PathBuf,
+}
+
+impl AnswerFile {
+    fn open(name: &Path) -> io::Result<Self> {
+        let mut options = std::fs::File::options();
+        options.write(true).create(true).truncate(false);
+        #[cfg(unix)]
+        {
+            use rustix::fs::OFlags;
+            let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
+            std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, flags);
+        }
+        let opened = options.open(name).and_then(|file| match file.metadata()?.is_file() {
+            true => Ok(file),
+            false => Err(io::Error::other("it is not a file")),
+        });
+        match opened {
+            Ok(file) => Ok(Self { file, name: name.to_owned() }),
+            Err(error) => Err(cannot_write(name, &error)),
+        }
+    }
+
+    fn write(mut self, text: &str) -> io::Result<()> {
+        let written = self.file.set_len(0).and_then(|()| self.file.write_all(text.as_bytes()));
+        written.map_err(|error| cannot_write(&self.name, &error))
+    }
+}
+
+fn cannot_write(file: &Path, error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("cannot write {}: {error}", file.display()))
 }
 
 /// Watches work, and has its questions answered.

@@ -84,7 +84,11 @@ impl Show {
             Event::Agent(event) => self.tell_agent(event, agent),
             Event::ExecCommandBegin(begin) => {
                 let text = command_text(&begin.command);
-                self.line(agent, &format!("{COMMAND}$ {text}{COMMAND:#}"));
+                // Each line shows whose it is: a command could hold lines that look like ours.
+                for (number, line) in text.lines().enumerate() {
+                    let mark = if number == 0 { "$" } else { "│" };
+                    self.line(agent, &format!("{COMMAND}{mark} {line}{COMMAND:#}"));
+                }
                 self.doing(&visible_line(&text));
             }
             Event::ExecCommandEnd(end) => self.command_ended(end, agent),
@@ -116,7 +120,7 @@ impl Show {
             }
             AgentEvent::AgentReasoning { text } => {
                 for line in visible(text).lines() {
-                    self.line(agent, &format!("{DIM}{line}{DIM:#}"));
+                    self.line(agent, &format!("{DIM}│ {line}{DIM:#}"));
                 }
             }
             AgentEvent::ToolCallBegin { tool, input, .. } => {
@@ -176,7 +180,7 @@ impl Show {
             let text = visible(&end.formatted_output);
             let lines: Vec<&str> = text.lines().collect();
             for line in &lines[lines.len().saturating_sub(SHOWN_LINES)..] {
-                self.line(agent, &format!("  {DIM}{line}{DIM:#}"));
+                self.line(agent, &format!("  {DIM}│ {line}{DIM:#}"));
             }
         }
         self.line(agent, &format!("  {style}{word}{style:#} {DIM}in {took:.1} s{DIM:#}"));

@@ -1,6 +1,7 @@
 //! The stream of Chat Completions.
 
 use super::NAME;
+use crate::provider::MOST_CALLS;
 use crate::provider::wire::{Decode, Fault, KnownIds, Sign, Told, arguments, or_default, read};
 use crate::provider::{ModelEvent, StopReason};
 use sandgate_protocol::{ResponseItem, Role, TokenUsage};
@@ -150,10 +151,13 @@ impl Reader {
             Some(_) => call.index == delta.index,
             None => true,
         };
-        let current = self.calls.iter_mut().rev().find(same);
         let goes_on = |call: &&mut Call| id.is_none() || call.id.is_none() || call.id == id;
+        let full = self.calls.len() >= MOST_CALLS;
+        let current = self.calls.iter_mut().rev().find(same);
         let call = match current.filter(goes_on) {
             Some(call) => call,
+            // Whoever is told of so many refuses all of them.
+            None if full => return,
             None => self.calls.push_mut(Call { index: delta.index, ..Call::default() }),
         };
         call.id = call.id.take().or(id);
