@@ -9,7 +9,6 @@ use std::time::Duration;
 
 const PLAIN: Style = Style::new().effects(Effects::BOLD);
 const ERROR: Style = AnsiColor::Red.on_default().effects(Effects::BOLD);
-#[cfg(unix)]
 const DIM: Style = Style::new().effects(Effects::DIMMED);
 const WARNING: Style = AnsiColor::Yellow.on_default().effects(Effects::BOLD);
 
@@ -46,7 +45,6 @@ pub(crate) fn unconfined() -> Vec<u8> {
 }
 
 /// How things are with a live process.
-#[cfg(unix)]
 pub(crate) fn status(what: &str) -> Vec<u8> {
     let text = format!("sandgate: {what}");
     let mut painted = AutoStream::new(Vec::new(), AutoStream::choice(&std::io::stderr()));

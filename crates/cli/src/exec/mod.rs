@@ -64,7 +64,7 @@ fn recorded(which: &Which) -> Result<Option<Recorded>, RolloutError> {
         Which::Named(name) => rollout::find(&home, name)?,
         Which::Last => {
             let last = rollout::list(&home, 1, |meta| !meta.is_of_subagent())?.pop();
-            last.ok_or_else(|| RolloutError::None)?.path
+            last.ok_or(RolloutError::None)?.path
         }
     };
     rollout::read(&path).map(Some)

@@ -76,6 +76,7 @@ impl Reader {
 
     /// Our end, for others to ask about.
     #[cfg(target_os = "linux")]
+    #[cfg(target_os = "linux")]
     pub(super) fn shared(&self) -> Arc<AsyncFd<OwnedFd>> {
         Arc::clone(&self.fd)
     }
@@ -106,6 +107,7 @@ impl Writer {
     }
 
     /// Our end, for others to ask about.
+    #[cfg(target_os = "linux")]
     pub(super) fn shared(&self) -> Arc<AsyncFd<OwnedFd>> {
         Arc::clone(&self.fd)
     }
@@ -156,6 +158,7 @@ impl Terminal {
     }
 
     /// Our side, for others to ask about.
+    #[cfg(target_os = "linux")]
     pub(super) fn shared(&self) -> Arc<AsyncFd<OwnedFd>> {
         Arc::clone(&self.fd)
     }
