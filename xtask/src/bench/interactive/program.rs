@@ -23,7 +23,7 @@ impl Served {
     fn start(session: &Session, home: &std::path::Path) -> anyhow::Result<Self> {
         let mut command = std::process::Command::new(session.program()?);
         command
-            .args(["call", "-"])
+            .args(["call", "--sandbox", "workspace-write", "--ask-for-approval", "on-request", "-"])
             .current_dir(home)
             .env("HOME", home)
             .env_remove("XDG_CACHE_HOME");
