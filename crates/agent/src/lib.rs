@@ -24,7 +24,7 @@ pub use mcp::{McpServers, server_programs};
 pub use provider::{
     DEFAULT_PROVIDER, KeyCommand, ModelError, ModelEvent, ModelRequest, ModelStream,
     OfflineProvider, Provider, ScriptProvider, StopReason, Surroundings, default_model,
-    key_variables, provider,
+    key_variables, provider, small_model,
 };
 pub use risk::ModelRiskAssessor;
 /// What a key is held in.

@@ -2,6 +2,7 @@
 
 use crate::session::PreparedSession;
 use crate::settings::{SettingsError, config_home};
+use crate::telemetry;
 use sandgate_agent::{
     ConversationOptions, DEFAULT_PROJECT_DOC_BYTES, DEFAULT_PROVIDER, InstructionSources,
     KeyCommand, Limits, ModelRiskAssessor, Provider, SecretString, SpawnAgent, Surroundings,
@@ -10,6 +11,7 @@ use sandgate_agent::{
 use sandgate_config::{McpServer, Settings, UpTo};
 use sandgate_protocol::SessionSource;
 use sandgate_runtime::{Runtime, SessionConfig, ToolHandler};
+use std::io;
 use std::path::Path;
 use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
@@ -100,7 +102,9 @@ impl PreparedAgent {
         let features = settings.features.clone().unwrap_or_default();
         if features.experimental_sandbox_command_assessment == Some(true) {
             let named = settings.agent.as_ref().and_then(|agent| agent.assessment_model.as_deref());
-            let model = named.or(self.provider.small_model()).unwrap_or(&self.options.model);
+            let model = named
+                .or(sandgate_agent::small_model(self.provider.name()))
+                .unwrap_or(&self.options.model);
             let assessor = ModelRiskAssessor::new(Arc::clone(&self.provider), model);
             config.risk = Some(Arc::new(assessor));
         }
@@ -160,6 +164,23 @@ impl CliModel {
         }
         Ok(PreparedAgent { provider, options, mcp_servers, notes, keys })
     }
+}
+
+/// Makes the two runtimes, ours first: it forks, and that must come before threads. Then does the work.
+pub(crate) fn start<F: Future<Output = io::Result<u8>>>(
+    collector: Option<&str>,
+    keys: &KeyProgram,
+    work: impl FnOnce(Arc<Runtime>) -> F,
+) -> io::Result<u8> {
+    let runtime = Arc::new(Runtime::start().map_err(io::Error::other)?);
+    keys.run_by(&runtime);
+    let _telemetry = telemetry::start(collector);
+    let asynchronous = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let code = asynchronous.block_on(work(runtime));
+    // A question that nobody answered in time is still being read from the terminal, and that read
+    // cannot be called off.
+    asynchronous.shutdown_background();
+    code
 }
 
 /// What the settings say of every conversation.

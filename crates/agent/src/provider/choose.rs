@@ -30,6 +30,8 @@ struct BuiltIn {
     wire_api: WireApi,
     /// The model that is used when nobody names one.
     model: &'static str,
+    /// A small and fast one, for looks that a person waits for; it need not think.
+    small_model: Option<&'static str>,
     key_from: &'static str,
 }
 
@@ -41,6 +43,7 @@ const BUILT_IN: &[BuiltIn] = &[
         env_key: Some("OPENAI_API_KEY"),
         wire_api: WireApi::Responses,
         model: "gpt-5.1-codex",
+        small_model: Some("gpt-4.1-mini"),
         key_from: "Make one at https://platform.openai.com/api-keys.",
     },
     BuiltIn {
@@ -50,6 +53,7 @@ const BUILT_IN: &[BuiltIn] = &[
         env_key: Some("ANTHROPIC_API_KEY"),
         wire_api: WireApi::Anthropic,
         model: "claude-sonnet-4-6",
+        small_model: Some("claude-haiku-4-5"),
         key_from: "Make one at https://console.anthropic.com/settings/keys.",
     },
     BuiltIn {
@@ -59,6 +63,7 @@ const BUILT_IN: &[BuiltIn] = &[
         env_key: Some("OPENROUTER_API_KEY"),
         wire_api: WireApi::Chat,
         model: "openai/gpt-5.1-codex",
+        small_model: Some("openai/gpt-4.1-mini"),
         key_from: "Make one at https://openrouter.ai/settings/keys.",
     },
     BuiltIn {
@@ -68,6 +73,7 @@ const BUILT_IN: &[BuiltIn] = &[
         env_key: None,
         wire_api: WireApi::Chat,
         model: "gpt-oss:20b",
+        small_model: None,
         key_from: "",
     },
 ];
@@ -119,6 +125,11 @@ pub fn default_model(provider: &str) -> Option<&'static str> {
         None if provider == DEFAULT_PROVIDER || provider.starts_with("script:") => Some("none"),
         None => None,
     }
+}
+
+/// A small and fast model of a provider that is built in, where one is known.
+pub fn small_model(provider: &str) -> Option<&'static str> {
+    BUILT_IN.iter().find(|built_in| built_in.name == provider)?.small_model
 }
 
 /// The variables that hold keys of providers. Nothing that is started may be given them.

@@ -8,7 +8,9 @@ mod offline;
 mod script;
 mod wire;
 
-pub use choose::{DEFAULT_PROVIDER, Surroundings, default_model, key_variables, provider};
+pub use choose::{
+    DEFAULT_PROVIDER, Surroundings, default_model, key_variables, provider, small_model,
+};
 pub use error::ModelError;
 pub use key::KeyCommand;
 pub use offline::OfflineProvider;
@@ -25,11 +27,6 @@ use std::time::Duration;
 pub trait Provider: Send + Sync {
     /// What it is called in the settings.
     fn name(&self) -> &str;
-
-    /// A model of it that is small and fast, for questions where that is enough.
-    fn small_model(&self) -> Option<&str> {
-        None
-    }
 
     /// Asks a model. To drop the stream closes the connection.
     ///

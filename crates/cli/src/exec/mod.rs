@@ -6,12 +6,12 @@ mod show;
 pub(crate) use arguments::{CliExec, CliResume, ExecArguments, understand, understand_resume};
 pub(crate) use show::Show;
 
-use crate::agent::PreparedAgent;
+use crate::agent::{PreparedAgent, start};
 use crate::decide::{Decider, Feedback};
 use crate::session::PreparedSession;
 use crate::settings::{SettingsError, config_home};
 use crate::signals::Signals;
-use crate::{exit, notes, telemetry};
+use crate::{exit, notes};
 use arguments::Which;
 use sandgate_agent::rollout::{self, Recorded, RolloutError};
 use sandgate_agent::{Conversation, McpServers, TurnEnd, server_programs};
@@ -30,7 +30,11 @@ pub(crate) fn exec(mut arguments: ExecArguments) -> ExitCode {
         Ok(prepared) => prepared,
         Err(error) => return ExitCode::from(error.tell()),
     };
-    let code = start(arguments, recorded, session, agent).unwrap_or_else(|error| {
+    let (collector, keys) = (session.collector.clone(), Arc::clone(&agent.keys));
+    let code = start(collector.as_deref(), &keys, |runtime| {
+        work(runtime, arguments, recorded, session, agent)
+    });
+    let code = code.unwrap_or_else(|error| {
         complain(&error.to_string());
         exit::FAILED
     });
@@ -68,24 +72,6 @@ fn recorded(which: &Which) -> Result<Option<Recorded>, RolloutError> {
         }
     };
     rollout::read(&path).map(Some)
-}
-
-/// Makes the two runtimes, ours first: it forks, and that must come before threads.
-fn start(
-    arguments: ExecArguments,
-    recorded: Option<Recorded>,
-    session: PreparedSession,
-    agent: PreparedAgent,
-) -> io::Result<u8> {
-    let runtime = Arc::new(Runtime::start().map_err(io::Error::other)?);
-    agent.keys.run_by(&runtime);
-    let _telemetry = telemetry::start(session.collector.as_deref());
-    let asynchronous = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let code = asynchronous.block_on(work(runtime, arguments, recorded, session, agent));
-    // A question that nobody answered in time is still being read from the terminal, and that read
-    // cannot be called off.
-    asynchronous.shutdown_background();
-    code
 }
 
 async fn work(

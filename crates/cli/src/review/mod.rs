@@ -5,12 +5,12 @@ mod change;
 
 pub(crate) use arguments::{CliReview, ReviewArguments, understand};
 
-use crate::agent::PreparedAgent;
+use crate::agent::{PreparedAgent, start};
 use crate::decide::{Decider, Feedback};
 use crate::exec::{Show, Watch};
 use crate::session::PreparedSession;
 use crate::signals::Signals;
-use crate::{exit, notes, telemetry};
+use crate::{exit, notes};
 use change::change;
 use sandgate_agent::{
     Changes, Conversation, Finding, Review, ReviewSubject, TurnEnd, read_review, review_input,
@@ -44,28 +44,14 @@ pub(crate) fn review(arguments: ReviewArguments) -> ExitCode {
         let _ = io::stderr().write_all(&notes::error("a review needs a model", Some(advice)));
         return ExitCode::from(exit::FAILED);
     }
-    let code = start(arguments, session, agent).unwrap_or_else(|error| {
+    let (collector, keys) = (session.collector.clone(), Arc::clone(&agent.keys));
+    let code =
+        start(collector.as_deref(), &keys, |runtime| work(runtime, arguments, session, agent));
+    let code = code.unwrap_or_else(|error| {
         complain(&error.to_string());
         exit::FAILED
     });
     ExitCode::from(code)
-}
-
-/// Makes the two runtimes, ours first: it forks, and that must come before threads.
-fn start(
-    arguments: ReviewArguments,
-    session: PreparedSession,
-    agent: PreparedAgent,
-) -> io::Result<u8> {
-    let runtime = Arc::new(Runtime::start().map_err(io::Error::other)?);
-    agent.keys.run_by(&runtime);
-    let _telemetry = telemetry::start(session.collector.as_deref());
-    let asynchronous = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let code = asynchronous.block_on(work(runtime, arguments, session, agent));
-    // A question that nobody answered in time is still being read from the terminal, and that read
-    // cannot be called off.
-    asynchronous.shutdown_background();
-    code
 }
 
 async fn work(
