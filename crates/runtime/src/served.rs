@@ -6,7 +6,7 @@
 //! goes.
 
 use crate::approval::{Answer, Question, resolved_command_text};
-use crate::audit::{Began, DecidedBy, Ended, Granted, Judged, Record, RiskClass};
+use crate::audit::{Began, DecidedBy, Ended, Granted, Record};
 use crate::error::RuntimeError;
 use crate::orchestrator::{
     ApprovalCtx, Recorded, SandboxAttempt, Sandboxable, ToolCtx, ToolOrchestrator, ToolRuntime,
@@ -15,9 +15,10 @@ use crate::report::Report;
 use crate::request::new_call_id;
 use crate::resolve::resolve_words;
 use crate::session::{Services, Turn};
+use crate::tools::{decided_by, judged};
 use bytes::BytesMut;
 use sandgate_policy::{Approvable, ApprovalKey, ApprovalRequirement, Terms, requirement};
-use sandgate_policy::{Class, Judgement, Surroundings, judge};
+use sandgate_policy::{Judgement, Surroundings, judge};
 use sandgate_process::{LiveEnd, OutputSink, ProcessHandle, RawStream};
 use sandgate_protocol::{
     CallId, CodexErr, Denials, ExecApprovalRequest, ExecExpiration, ExecParams, ExecToolCallOutput,
@@ -255,26 +256,12 @@ impl ToolRuntime<Request> for ServerTool {
     }
 
     fn describe(&self, request: &Request, ctx: &ToolCtx<'_>) -> Vec<Record> {
-        let (class, reason) = match &request.judgement.class {
-            Class::Safe => (RiskClass::Safe, None),
-            Class::Unknown { reason } => (RiskClass::Unknown, Some(reason.clone())),
-            Class::Dangerous(danger) => (RiskClass::Dangerous, Some(danger.to_string())),
-        };
-        let rules = request.judgement.ruling.iter().flat_map(|ruling| &ruling.rules);
-        let judged = Judged {
-            call_id: ctx.call_id.clone(),
-            class,
-            reason,
-            rules: rules.map(|rule| format!("{rule} ({})", rule.origin)).collect(),
-        };
+        let judged = judged(ctx.call_id, &request.judgement);
         vec![ctx.asked(request.params.command.clone()), Record::Judged(judged)]
     }
 
     fn decided_by(&self, request: &Request) -> DecidedBy {
-        match request.judgement.ruling.as_ref().and_then(|ruling| ruling.rules.first()) {
-            Some(rule) => DecidedBy::Rule { rule: format!("{rule} ({})", rule.origin) },
-            None => DecidedBy::Policy,
-        }
+        decided_by(&request.judgement)
     }
 
     async fn run(

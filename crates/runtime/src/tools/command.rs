@@ -288,12 +288,6 @@ impl ToolRuntime<ShellRequest> for CommandTool {
 
     fn describe(&self, request: &ShellRequest, ctx: &ToolCtx<'_>) -> Vec<Record> {
         let (params, judgement) = (&request.params, &request.judgement);
-        let (class, reason) = match &judgement.class {
-            Class::Safe => (RiskClass::Safe, None),
-            Class::Unknown { reason } => (RiskClass::Unknown, Some(reason.clone())),
-            Class::Dangerous(danger) => (RiskClass::Dangerous, Some(danger.to_string())),
-        };
-        let rules = judgement.ruling.iter().flat_map(|ruling| &ruling.rules);
         let asked = CallAsked {
             call_id: ctx.call_id.clone(),
             front_end: ctx.services.config.front_end.clone(),
@@ -304,20 +298,11 @@ impl ToolRuntime<ShellRequest> for CommandTool {
             justification: params.justification.clone(),
             agent: ctx.services.agent(),
         };
-        let judged = Judged {
-            call_id: ctx.call_id.clone(),
-            class,
-            reason,
-            rules: rules.map(named).collect(),
-        };
-        vec![Record::CallAsked(asked), Record::Judged(judged)]
+        vec![Record::CallAsked(asked), Record::Judged(judged(ctx.call_id, judgement))]
     }
 
     fn decided_by(&self, request: &ShellRequest) -> DecidedBy {
-        match request.judgement.ruling.as_ref().and_then(|ruling| ruling.rules.first()) {
-            Some(rule) => DecidedBy::Rule { rule: named(rule) },
-            None => DecidedBy::Policy,
-        }
+        decided_by(&request.judgement)
     }
 
     async fn run(
@@ -438,6 +423,25 @@ fn tell_of_end(span: &tracing::Span, output: &ExecToolCallOutput, denied: bool) 
     if tracing::enabled!(target: "sandgate_output", tracing::Level::TRACE) {
         let preview = telemetry_preview(&output.aggregated_output.text);
         tracing::trace!(target: "sandgate_output", parent: span, ?preview, "printed");
+    }
+}
+
+/// A judgement, for the record.
+pub(crate) fn judged(call_id: &sandgate_protocol::CallId, judgement: &Judgement) -> Judged {
+    let (class, reason) = match &judgement.class {
+        Class::Safe => (RiskClass::Safe, None),
+        Class::Unknown { reason } => (RiskClass::Unknown, Some(reason.clone())),
+        Class::Dangerous(danger) => (RiskClass::Dangerous, Some(danger.to_string())),
+    };
+    let rules = judgement.ruling.iter().flat_map(|ruling| &ruling.rules).map(named).collect();
+    Judged { call_id: call_id.clone(), class, reason, rules }
+}
+
+/// Who decides where nobody has to be asked, for the record.
+pub(crate) fn decided_by(judgement: &Judgement) -> DecidedBy {
+    match judgement.ruling.as_ref().and_then(|ruling| ruling.rules.first()) {
+        Some(rule) => DecidedBy::Rule { rule: named(rule) },
+        None => DecidedBy::Policy,
     }
 }
 

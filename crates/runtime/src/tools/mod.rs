@@ -17,7 +17,7 @@ pub use apply_patch::{CheckedPatch, PatchApproval};
 pub(crate) use apply_patch::{apply_patch, check_patch};
 pub(crate) use arguments::{parse, schema};
 pub use command::AskedCommand;
-pub(crate) use command::{CommandOutput, run_command};
+pub(crate) use command::{CommandOutput, decided_by, judged, run_command};
 pub(crate) use files::{careful_walk, open_regular, said_of};
 #[cfg(unix)]
 pub(crate) use live::{Launch, Launched, Manner, process_infos, type_unjudged};
