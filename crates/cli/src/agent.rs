@@ -3,16 +3,17 @@
 use crate::session::PreparedSession;
 use crate::settings::{SettingsError, config_home};
 use crate::telemetry;
+use sandgate_agent::rollout::{Recorded, SessionMeta};
 use sandgate_agent::{
-    ConversationOptions, DEFAULT_PROJECT_DOC_BYTES, DEFAULT_PROVIDER, InstructionSources,
-    KeyCommand, Limits, ModelRiskAssessor, Provider, SecretString, SpawnAgent, Surroundings,
-    default_model, instructions,
+    Conversation, ConversationOptions, DEFAULT_PROJECT_DOC_BYTES, DEFAULT_PROVIDER,
+    InstructionSources, KeyCommand, Limits, ModelRiskAssessor, Provider, SecretString, SpawnAgent,
+    Surroundings, default_model, instructions, server_programs,
 };
 use sandgate_config::{McpServer, Settings, UpTo};
 use sandgate_protocol::SessionSource;
-use sandgate_runtime::{Runtime, SessionConfig, ToolHandler};
+use sandgate_runtime::{Runtime, Session, SessionConfig, ToolHandler};
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -121,7 +122,58 @@ impl PreparedAgent {
     }
 }
 
+/// What is said about a conversation beside its model.
+pub(crate) struct Conversing {
+    /// What it goes on with.
+    pub(crate) recorded: Option<Recorded>,
+    /// The settings that it is written down in, if it is.
+    pub(crate) recorded_in: Option<PathBuf>,
+    /// The JSON schema that its last answer is to have.
+    pub(crate) output_schema: Option<serde_json::Value>,
+}
+
+/// Begins a session, and the conversation in it. The servers of its settings are not started yet.
+pub(crate) fn converse(
+    runtime: Arc<Runtime>,
+    prepared: PreparedSession,
+    agent: PreparedAgent,
+    conversing: Conversing,
+) -> io::Result<(Session, Conversation)> {
+    let Conversing { recorded, recorded_in, output_schema } = conversing;
+    let mut config = prepared.config;
+    let subagents = agent.equip(&mut config, prepared.settings.settings(), recorded_in.as_deref());
+    let PreparedAgent { provider, mut options, mcp_servers, .. } = agent;
+    // What a server is given of it, its settings name.
+    config.servers = server_programs(&mcp_servers, &std::env::vars_os().collect());
+    let session = Session::start(runtime, config).map_err(io::Error::other)?;
+    options.output_schema = output_schema;
+    let requester = session.requester();
+    let conversation = match recorded {
+        Some(recorded) => Conversation::resume(requester, provider, options, recorded),
+        None => {
+            let conversation = Conversation::start(requester, provider, options);
+            match &recorded_in {
+                Some(home) => conversation.recorded(home, None),
+                None => Ok(conversation),
+            }
+        }
+    };
+    let conversation = conversation.map_err(io::Error::other)?;
+    if let Some(subagents) = subagents {
+        subagents.works_for(&conversation);
+    }
+    Ok((session, conversation))
+}
+
 impl CliModel {
+    /// Goes on with the model of a conversation, unless another is named.
+    pub(crate) fn goes_on(&mut self, meta: &SessionMeta) {
+        if self.provider.is_none() {
+            self.provider = Some(meta.provider.clone());
+            self.model.get_or_insert_with(|| meta.model.clone());
+        }
+    }
+
     /// The agent.
     ///
     /// # Errors

@@ -19,6 +19,7 @@ mod linux_sandbox;
 #[cfg(unix)]
 mod live;
 mod notes;
+mod open;
 mod patch;
 mod policy;
 mod review;

@@ -138,12 +138,20 @@ impl CliSession {
     /// # Errors
     /// When the settings are not in order, or the options do not go with them.
     pub(crate) fn prepare(&self) -> Result<PreparedSession, SettingsError> {
-        let workspace = self.cd.clone().unwrap_or_else(|| ".".into());
-        let sources = settings::sources(&self.settings, &workspace, self.flags());
         let asked = match self.decide() {
             Decide::AtTerminal => Asked::Person,
             _ => Asked::Nobody,
         };
+        self.prepare_for(asked)
+    }
+
+    /// The same for somebody who sits there or not.
+    ///
+    /// # Errors
+    /// When the settings are not in order, or the options do not go with them.
+    pub(crate) fn prepare_for(&self, asked: Asked) -> Result<PreparedSession, SettingsError> {
+        let workspace = self.cd.clone().unwrap_or_else(|| ".".into());
+        let sources = settings::sources(&self.settings, &workspace, self.flags());
         let Effective { config: settings, rules, trusted_root } =
             settings::effective(&sources, asked)?;
         let mut config = SessionConfig::new(workspace);

@@ -40,6 +40,11 @@ impl SettingsError {
         Self { message: message.into(), code: exit::FAILED }
     }
 
+    /// What happened.
+    pub(crate) fn into_message(self) -> String {
+        self.message
+    }
+
     /// Says it on standard error, if anybody can hear it there, and gives the exit code.
     pub(crate) fn tell(&self) -> u8 {
         let _ = io::stderr().write_all(&notes::error(&visible(&self.message), None));

@@ -11,6 +11,7 @@ pub mod audit;
 #[cfg(unix)]
 pub mod daemon;
 mod deltas;
+mod desk;
 mod detached;
 mod directory;
 mod environment;
@@ -40,6 +41,7 @@ mod unified_exec;
 
 pub use approval::{Answer, AnswerError, Approver, Question, command_text};
 pub use deltas::{MAX_DELTA_BYTES, MAX_EXEC_OUTPUT_DELTAS_PER_CALL};
+pub use desk::{Asker, Attendance, Desk, OpenQuestion};
 pub use environment::{InheritEnvironment, ShellEnvironmentPolicy};
 pub use error::RuntimeError;
 pub use events::{Delivery, EventLog, Events};

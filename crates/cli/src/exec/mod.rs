@@ -6,7 +6,7 @@ mod show;
 pub(crate) use arguments::{CliExec, CliResume, ExecArguments, understand, understand_resume};
 pub(crate) use show::Show;
 
-use crate::agent::{PreparedAgent, start};
+use crate::agent::{Conversing, PreparedAgent, converse, start};
 use crate::decide::{Decider, Feedback};
 use crate::session::PreparedSession;
 use crate::settings::{SettingsError, config_home};
@@ -14,9 +14,9 @@ use crate::signals::Signals;
 use crate::{exit, notes};
 use arguments::Which;
 use sandgate_agent::rollout::{self, Recorded, RolloutError};
-use sandgate_agent::{Conversation, McpServers, TurnEnd, server_programs};
+use sandgate_agent::{Conversation, McpServers, TurnEnd};
 use sandgate_protocol::{AnsweredBy, Event, SIGNAL_INTERRUPT, SessionSource, visible_line};
-use sandgate_runtime::{Approver, Delivery, Events, Runtime, Session, Stop};
+use sandgate_runtime::{Approver, Delivery, Events, Runtime, Stop};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -51,10 +51,7 @@ fn prepare(
     if let Some(recorded) = &recorded {
         let meta = &recorded.meta;
         arguments.session.cd.get_or_insert_with(|| meta.cwd.clone());
-        if arguments.model.provider.is_none() {
-            arguments.model.provider = Some(meta.provider.clone());
-            arguments.model.model.get_or_insert_with(|| meta.model.clone());
-        }
+        arguments.model.goes_on(meta);
     }
     let session = arguments.session.prepare()?;
     let agent = arguments.model.prepare(&session, SessionSource::Exec)?;
@@ -78,43 +75,23 @@ async fn work(
     runtime: Arc<Runtime>,
     arguments: ExecArguments,
     recorded: Option<Recorded>,
-    prepared: PreparedSession,
+    mut prepared: PreparedSession,
     agent: PreparedAgent,
 ) -> io::Result<u8> {
     let stop = Stop::default();
     let signals = Signals::listen(&stop)?;
     // Before the model does anything: what it has run could put a link in the file's place.
     let answer = arguments.output_last_message.as_deref().map(AnswerFile::open).transpose()?;
-    let mut config = prepared.config;
-    config.front_end = "exec".to_owned();
-    config.source = Some(SessionSource::Exec);
-    let patience = config.approval_timeout;
+    prepared.config.front_end = "exec".to_owned();
+    prepared.config.source = Some(SessionSource::Exec);
+    let patience = prepared.config.approval_timeout;
     let recorded_in = config_home().filter(|_| arguments.conversation != Which::Ephemeral);
-    let subagents = agent.equip(&mut config, prepared.settings.settings(), recorded_in.as_deref());
-    let PreparedAgent { provider, mut options, mcp_servers, notes, .. } = agent;
-    // What a server is given of it, its settings name.
-    let own_env = std::env::vars_os().collect();
-    config.servers = server_programs(&mcp_servers, &own_env);
-    let session = Session::start(runtime, config).map_err(io::Error::other)?;
-    options.output_schema = arguments.output_schema;
-    for note in notes {
-        let _ = io::stderr().write_all(&notes::warning(&visible_line(&note)));
+    for note in &agent.notes {
+        let _ = io::stderr().write_all(&notes::warning(&visible_line(note)));
     }
-    let requester = session.requester();
-    let conversation = match recorded {
-        Some(recorded) => Conversation::resume(requester, provider, options, recorded),
-        None => {
-            let conversation = Conversation::start(requester, provider, options);
-            match &recorded_in {
-                Some(home) => conversation.recorded(home, None),
-                None => Ok(conversation),
-            }
-        }
-    };
-    let conversation = conversation.map_err(io::Error::other)?;
-    if let Some(subagents) = subagents {
-        subagents.works_for(&conversation);
-    }
+    let mcp_servers = agent.mcp_servers.clone();
+    let conversing = Conversing { recorded, recorded_in, output_schema: arguments.output_schema };
+    let (session, conversation) = converse(runtime, prepared, agent, conversing)?;
     let decide = arguments.session.decide();
     let decider = Decider::new(&decide, Feedback::ToModel)?;
     let approver = decider.can_answer().then(|| session.approver(decide.answering()));
@@ -123,7 +100,7 @@ async fn work(
     let input = arguments.input;
     // From here on somebody hears what they ask and why they fail.
     let events = session.events(Delivery::Complete).await;
-    let mcp = McpServers::start(&session.requester(), mcp_servers, &own_env);
+    let mcp = McpServers::start(&session.requester(), mcp_servers, &std::env::vars_os().collect());
     let mut conversation = conversation.with_mcp(mcp);
     let turn = async move {
         let end = conversation.turn(input, &stop).await;

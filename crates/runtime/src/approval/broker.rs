@@ -239,6 +239,16 @@ impl Approver {
     /// # Errors
     /// When the answer does not count.
     pub fn answer(&self, id: &ApprovalId, decision: ReviewDecision) -> Result<(), AnswerError> {
+        self.answer_as(id, decision, &self.front_end)
+    }
+
+    /// Answers a question in the name of another front end, for one through which others answer.
+    pub(crate) fn answer_as(
+        &self,
+        id: &ApprovalId,
+        decision: ReviewDecision,
+        front_end: &str,
+    ) -> Result<(), AnswerError> {
         let broker = self.broker.upgrade().ok_or(AnswerError::SessionEnded)?;
         let mut state = broker.state();
         let too_late = |state: &State| match state.answered.get(id) {
@@ -255,13 +265,13 @@ impl Approver {
             return Err(AnswerError::NotOffered { decision: decision.name() });
         }
         let Some(waiting) = state.open.remove(id) else { return Err(too_late(&state)) };
-        if waiting.answer.send((decision, self.front_end.clone())).is_err() {
+        if waiting.answer.send((decision, front_end.to_owned())).is_err() {
             return Err(too_late(&state));
         }
         if state.answered.len() >= REMEMBERED {
             state.answered.clear();
         }
-        state.answered.insert(id.clone(), self.front_end.clone());
+        state.answered.insert(id.clone(), front_end.to_owned());
         Ok(())
     }
 }

@@ -8,7 +8,6 @@
 use super::turn::TurnAbove;
 use super::{Keeping, Requester, Services, Turn};
 use crate::tools::ToolRegistry;
-use sandgate_policy::Policies;
 use sandgate_protocol::{AskForApproval, CodexErr, SandboxPolicy, SessionSource, SubAgentSource};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -152,17 +151,11 @@ pub(super) fn begin(
         ChildTools::All => ToolRegistry::clone(&parent.registry.current()),
         ChildTools::ReadOnly => ToolRegistry::reading(),
     };
-    let held =
-        Policies { approval: config.approval_policy, sandbox: config.sandbox_policy.clone() };
-    let wanted = Policies {
-        approval: terms.approval_policy.unwrap_or(held.approval),
-        sandbox: match terms.tools {
-            ChildTools::ReadOnly => SandboxPolicy::ReadOnly,
-            ChildTools::All => terms.sandbox_policy.unwrap_or_else(|| held.sandbox.clone()),
-        },
+    let sandbox_policy = match terms.tools {
+        ChildTools::ReadOnly => Some(SandboxPolicy::ReadOnly),
+        ChildTools::All => terms.sandbox_policy,
     };
-    let Policies { approval, sandbox } = held.tighter_of(&wanted, &config.workspace);
-    (config.approval_policy, config.sandbox_policy) = (approval, sandbox);
+    config = config.tightened(terms.approval_policy, sandbox_policy);
     config.source = Some(SessionSource::SubAgent(terms.source));
     // What it starts ends with it.
     config.keeping = Keeping::Nowhere;

@@ -10,6 +10,7 @@ use crate::served::ServerProgram;
 use crate::tools::ToolHandler;
 use crate::turn_diff::TurnDiffs;
 use crate::unified_exec::ProcessNames;
+use sandgate_policy::Policies;
 use sandgate_policy::rules::Rules;
 use sandgate_process::ModelFormat;
 use sandgate_protocol::{AskForApproval, SandboxPolicy, SessionSource};
@@ -138,6 +139,24 @@ impl SessionConfig {
             tools: Vec::new(),
             servers: BTreeMap::new(),
         }
+    }
+
+    /// The same for somebody who wants other policies: as much of them as is no looser. What is not said
+    /// stays as it is.
+    #[must_use]
+    pub fn tightened(
+        mut self,
+        approval: Option<AskForApproval>,
+        sandbox: Option<SandboxPolicy>,
+    ) -> Self {
+        let held = Policies { approval: self.approval_policy, sandbox: self.sandbox_policy };
+        let wanted = Policies {
+            approval: approval.unwrap_or(held.approval),
+            sandbox: sandbox.unwrap_or_else(|| held.sandbox.clone()),
+        };
+        let Policies { approval, sandbox } = held.tighter_of(&wanted, &self.workspace);
+        (self.approval_policy, self.sandbox_policy) = (approval, sandbox);
+        self
     }
 
     /// The person's home directory, if it is known.

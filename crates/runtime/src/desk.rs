@@ -1,0 +1,182 @@
+//! The open questions of all sessions of a program, and the right to answer them.
+//!
+//! A session's questions are its own, and so are their names. A front end that holds several sessions, or
+//! that lets a person answer from elsewhere, has them lie on one desk: each under a name that no other
+//! question has, until it is answered.
+
+use crate::approval::{AnswerError, Approver};
+use crate::events::{Delivery, Events};
+use crate::session::Session;
+use jiff::Timestamp;
+use sandgate_protocol::{ApprovalId, Event, ReviewDecision};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::watch;
+
+/// The open questions of a program's sessions.
+#[derive(Debug)]
+pub struct Desk {
+    /// What the names of its questions begin with.
+    name: String,
+    state: Mutex<State>,
+    changed: watch::Sender<u64>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// In the order in which they came.
+    open: BTreeMap<u64, Lying>,
+    last: u64,
+}
+
+#[derive(Debug)]
+struct Lying {
+    shown: OpenQuestion,
+    approval_id: ApprovalId,
+    approver: Arc<Approver>,
+}
+
+/// A question that waits for its answer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OpenQuestion {
+    /// What it is answered by: no other question of any program has it.
+    pub id: String,
+    /// Who asks.
+    #[serde(flatten)]
+    pub asker: Asker,
+    /// Since when.
+    pub asked: Timestamp,
+    /// What is asked: an `ExecApprovalRequest` or an `ApplyPatchApprovalRequest`.
+    pub question: Event,
+}
+
+/// Whose questions lie on a desk.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Asker {
+    /// What kind of front end the session belongs to: `serve`, `mcp`, `exec`.
+    pub front_end: String,
+    /// Where it works; what of its name is not UTF-8 is replaced.
+    pub workspace: String,
+    /// The conversation, if a model of ours asks.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub conversation: Option<String>,
+}
+
+/// As long as it is there, a session's questions lie on the desk.
+#[derive(Debug)]
+pub struct Attendance {
+    listening: tokio::task::JoinHandle<()>,
+    desk: Arc<Desk>,
+    approver: Arc<Approver>,
+}
+
+impl Default for Desk {
+    fn default() -> Self {
+        let id = uuid::Uuid::now_v7().simple().to_string();
+        let (changed, _) = watch::channel(0);
+        // The end of it is random, its beginning is the time.
+        Self { name: id[24..].to_owned(), state: Mutex::default(), changed }
+    }
+}
+
+impl Desk {
+    /// Has a session's questions lie here from now on. Whoever answers them here counts as somebody who
+    /// can be asked.
+    pub async fn attend(self: &Arc<Self>, session: &Session, asker: Asker) -> Attendance {
+        let approver = Arc::new(session.approver(&asker.front_end));
+        let events = session.events(Delivery::WithoutOutput).await;
+        let listening =
+            tokio::spawn(listen(Arc::clone(self), events, Arc::clone(&approver), asker));
+        Attendance { listening, desk: Arc::clone(self), approver }
+    }
+
+    /// The questions, the oldest first.
+    pub fn open(&self) -> Vec<OpenQuestion> {
+        self.state().open.values().map(|lying| lying.shown.clone()).collect()
+    }
+
+    /// Tells of every change to what is open.
+    pub fn changes(&self) -> watch::Receiver<u64> {
+        self.changed.subscribe()
+    }
+
+    /// Answers a question, in the name of this front end.
+    ///
+    /// # Errors
+    /// When the answer does not count.
+    pub fn answer(&self, id: &str, decision: ReviewDecision, by: &str) -> Result<(), AnswerError> {
+        let number =
+            id.strip_prefix(&self.name).and_then(|rest| rest.strip_prefix('-')?.parse().ok());
+        let found = number.and_then(|number: u64| {
+            let state = self.state();
+            let lying = state.open.get(&number).filter(|lying| lying.shown.id == id)?;
+            Some((lying.approval_id.clone(), Arc::clone(&lying.approver)))
+        });
+        let (approval_id, approver) =
+            found.ok_or_else(|| AnswerError::NoSuchQuestion { id: ApprovalId::new(id) })?;
+        approver.answer_as(&approval_id, decision, by)
+    }
+
+    fn lay(
+        &self,
+        asker: &Asker,
+        approver: &Arc<Approver>,
+        approval_id: &ApprovalId,
+        event: &Event,
+    ) {
+        let mut state = self.state();
+        state.last += 1;
+        let number = state.last;
+        let shown = OpenQuestion {
+            id: format!("{}-{number}", self.name),
+            asker: asker.clone(),
+            asked: Timestamp::now(),
+            question: event.clone(),
+        };
+        let approver = Arc::clone(approver);
+        state.open.insert(number, Lying { shown, approval_id: approval_id.clone(), approver });
+        drop(state);
+        self.tell();
+    }
+
+    /// Takes away what this approver could answer: one question, or all.
+    fn take(&self, approver: &Arc<Approver>, approval_id: Option<&ApprovalId>) {
+        self.state().open.retain(|_, lying| {
+            !Arc::ptr_eq(&lying.approver, approver)
+                || approval_id.is_some_and(|id| *id != lying.approval_id)
+        });
+        self.tell();
+    }
+
+    fn tell(&self) {
+        self.changed.send_modify(|version| *version += 1);
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+async fn listen(desk: Arc<Desk>, mut events: Events, approver: Arc<Approver>, asker: Asker) {
+    while let Some(event) = events.next().await {
+        match &event.event {
+            question @ Event::ExecApprovalRequest(request) => {
+                desk.lay(&asker, &approver, &request.approval_id, question);
+            }
+            question @ Event::ApplyPatchApprovalRequest(request) => {
+                desk.lay(&asker, &approver, &request.approval_id, question);
+            }
+            Event::ApprovalResponse(response) => desk.take(&approver, Some(&response.approval_id)),
+            _ => {}
+        }
+    }
+    desk.take(&approver, None);
+}
+
+impl Drop for Attendance {
+    fn drop(&mut self) {
+        self.listening.abort();
+        self.desk.take(&self.approver, None);
+    }
+}

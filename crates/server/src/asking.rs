@@ -1,0 +1,24 @@
+//! Answers of the person who sits at a client.
+
+use sandgate_protocol::{ApprovalId, ReviewDecision};
+use sandgate_runtime::{AnswerError, Approver};
+
+/// The right to pass on what the person at a client answered. A door carries it, and cannot make one: who
+/// puts the program together decides which clients have a person of their own.
+#[derive(Debug)]
+pub struct ClientApprover(Approver);
+
+impl ClientApprover {
+    /// Lets a client's person answer the questions of a session.
+    pub fn new(approver: Approver) -> Self {
+        Self(approver)
+    }
+
+    /// Passes on an answer.
+    ///
+    /// # Errors
+    /// When it does not count.
+    pub fn answer(&self, id: &ApprovalId, decision: ReviewDecision) -> Result<(), AnswerError> {
+        self.0.answer(id, decision)
+    }
+}

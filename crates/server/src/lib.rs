@@ -1,0 +1,15 @@
+//! The doors through which other programs use the gate.
+//!
+//! Each door turns what its clients say into calls on a [`Requester`](sandgate_runtime::Requester), and what
+//! happens into what they understand. Nothing is judged here. Sessions are opened by an [`Opener`], which
+//! knows the person's settings; what a client wants can make them stricter and never looser.
+
+#![forbid(unsafe_code)]
+
+mod asking;
+mod opener;
+
+pub use asking::ClientApprover;
+pub use opener::{
+    NewConversation, OpenError, OpenedConversation, Opener, WantedAgent, WantedSession,
+};
