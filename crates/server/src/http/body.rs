@@ -26,13 +26,15 @@ impl<T: DeserializeOwned, const MOST_BYTES: usize> FromRequest<Arc<Server>>
     type Rejection = Problem;
 
     async fn from_request(request: Request, server: &Arc<Server>) -> Result<Self, Problem> {
-        // A page of another origin can send other kinds without asking the browser.
-        if !is_json(request.headers()) {
-            let why = "the body must be JSON, with the content type application/json";
-            return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, why));
-        }
         let (method, uri) = (request.method().clone(), request.uri().clone());
-        let read = read(request.into_body(), MOST_BYTES, server.limits.body).await;
+        let read = match is_json(request.headers()) {
+            true => read(request.into_body(), MOST_BYTES, server.limits.body).await,
+            // A page of another origin can send other kinds without asking the browser.
+            false => {
+                let why = "the body must be JSON, with the content type application/json";
+                Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, why))
+            }
+        };
         let read = read.and_then(|bytes| {
             serde_json::from_slice(&bytes)
                 .map_err(|error| Problem::bad(format!("the body is not understood: {error}")))
