@@ -10,6 +10,7 @@ use sha2::{Digest as _, Sha256};
 use std::fs;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpSocket, TcpStream};
 
 const JSON: (&str, &str) = ("content-type", "application/json");
 const ASYNC: (&str, &str) = ("prefer", "respond-async");
@@ -90,7 +91,7 @@ async fn a_stream_that_is_cut_and_resumed_loses_and_doubles_nothing() {
     };
     let heard = futures_util::future::join_all((1..5).map(cut)).await;
     let all = whole(&scene, &id).await;
-    assert!(all.len() > 100, "{}", all.len());
+    assert!(all.len() > 30, "{}", all.len());
     for (heard, connections) in heard {
         assert!(connections > 5, "it was cut {connections} times");
         assert_eq!(heard, all);
@@ -98,25 +99,15 @@ async fn a_stream_that_is_cut_and_resumed_loses_and_doubles_nothing() {
     scene.requester.request("GET", &path, &[("last-event-id", "x")], "").await.problem(400);
 }
 
-/// HTTP.11
-///
 /// HTTP.19
 #[tokio::test]
 async fn two_hundred_subscribers_hear_the_same_and_one_that_does_not_read_costs_nothing() {
     const SUBSCRIBERS: usize = 200;
-    let limits = Limits { reading: Duration::from_secs(2), ..Limits::default() };
-    let scene =
-        Scene::limited(AskForApproval::Never, SandboxPolicy::workspace_write(), limits).await;
-    // More than the buffers between the two sides hold.
-    let many = "yes 'all work and no play makes one a dull command' | head -c 900000";
-    scene.says((0..8).map(|call| runs(&format!("c{call}"), many)).collect());
+    let scene = Scene::free().await;
+    prints_much(&scene);
     let id = scene.conversation().await;
     let path = format!("/conversations/{id}/events");
-    let mut silent = tokio::net::TcpStream::connect(scene.requester.address).await.unwrap();
-    let (address, token) = (scene.requester.address, &scene.requester.token);
-    let request =
-        format!("GET {path} HTTP/1.1\r\nhost: {address}\r\nauthorization: Bearer {token}\r\n\r\n");
-    silent.write_all(request.as_bytes()).await.unwrap();
+    let _silent = silent(&scene, &path).await;
     let mut streams = Vec::new();
     for _ in 0..SUBSCRIBERS - 1 {
         streams.push(scene.requester.open("GET", &path, &[], "").await.into_body());
@@ -147,10 +138,50 @@ async fn two_hundred_subscribers_hear_the_same_and_one_that_does_not_read_costs_
         grown >> 20
     );
     assert!(grown < 256 << 20, "what was sent is not kept");
-    // The one that did not read has been let go in the middle.
+}
+
+/// HTTP.11
+#[tokio::test]
+async fn a_client_that_does_not_read_is_let_go() {
+    let limits = Limits { reading: Duration::from_secs(1), ..Limits::default() };
+    let scene =
+        Scene::limited(AskForApproval::Never, SandboxPolicy::workspace_write(), limits).await;
+    prints_much(&scene);
+    let id = scene.conversation().await;
+    let path = format!("/conversations/{id}/events");
+    let mut silent = silent(&scene, &path).await;
+    let turn = format!("/conversations/{id}/turns");
+    let begun = scene.approver.request("POST", &turn, &[JSON, ASYNC], r#"{"input":"go"}"#).await;
+    assert_eq!(begun.status, 202);
+    Scene::eventually("it is let go", async || {
+        let metrics = scene.approver.get("/metrics").await.text;
+        let is_idle = metrics.lines().any(|line| line == "sandgate_conversations_working 0");
+        is_idle && metrics.lines().any(|line| line == "sandgate_event_subscribers 0")
+    })
+    .await;
     let mut rest = Vec::new();
     let _ = silent.read_to_end(&mut rest).await;
+    assert!(rest.starts_with(b"HTTP/1.1 200"));
     assert!(!String::from_utf8_lossy(&rest).contains("TaskComplete"));
+    assert_eq!(whole(&scene, &id).await.last().unwrap().name, "TaskComplete");
+}
+
+/// Has the model print more than the buffers between two sides of a connection hold.
+fn prints_much(scene: &Scene) {
+    let much = "yes 'all work and no play makes one a dull command' | head -c 900000";
+    scene.says((0..8).map(|call| runs(&format!("c{call}"), much)).collect());
+}
+
+/// A subscriber that reads nothing.
+async fn silent(scene: &Scene, path: &str) -> TcpStream {
+    let (address, token) = (scene.requester.address, &scene.requester.token);
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.set_recv_buffer_size(4096).unwrap();
+    let mut silent = socket.connect(address).await.unwrap();
+    let request =
+        format!("GET {path} HTTP/1.1\r\nhost: {address}\r\nauthorization: Bearer {token}\r\n\r\n");
+    silent.write_all(request.as_bytes()).await.unwrap();
+    silent
 }
 
 /// What a subscriber hears until the turn has ended: a digest, and how many bytes.
