@@ -107,13 +107,20 @@ async fn work(
                 print(&review, arguments.json)
             }
             None => {
-                let _ = io::stderr().write_all(format!("{}\n", visible(&answer)).as_bytes());
-                complain("the model did not answer with findings; it said what stands above");
+                let said: String = answer.chars().take(MOST_SHOWN).collect();
+                let _ = io::stderr().write_all(format!("{}\n", visible(&said)).as_bytes());
+                complain(match said.len() < answer.len() {
+                    true => "the model did not answer with findings; it began as stands above",
+                    false => "the model did not answer with findings; it said what stands above",
+                });
                 Ok(exit::FAILED)
             }
         },
     }
 }
+
+/// How many characters are shown of an answer that has no findings in it.
+const MOST_SHOWN: usize = 10_000;
 
 /// What came of looking at the change.
 enum Looked {
