@@ -6,6 +6,7 @@ use crate::config::CliConfig;
 #[cfg(unix)]
 use crate::daemon::DaemonArguments;
 use crate::exec::{self, CliExec, CliResume, ExecArguments};
+use crate::generate::{CliCompletions, CliMan};
 #[cfg(unix)]
 use crate::live::{self, AttachArguments, CliSessions, SessionArguments};
 use crate::patch::{self, CliPatch, PatchArguments};
@@ -53,6 +54,10 @@ pub(crate) enum Verb {
     Config(CliConfig),
     /// `sandgate trust`.
     Trust(CliTrust),
+    /// `sandgate completions`.
+    Completions(CliCompletions),
+    /// `sandgate man`.
+    Man(CliMan),
 }
 
 /// Reads this program's own command line.
@@ -127,6 +132,16 @@ enum CliVerb {
     Config(CliConfig),
     /// Say that you trust a directory, or that you do not
     Trust(CliTrust),
+    /// Print what lets a shell complete sandgate's words
+    Completions(CliCompletions),
+    /// Write the manual pages
+    #[command(hide = true)]
+    Man(CliMan),
+}
+
+/// All that can be written.
+pub(crate) fn definition() -> clap::Command {
+    Cli::command()
 }
 
 /// Turns what was written into what is meant.
@@ -150,6 +165,8 @@ fn understand(cli: Cli) -> Result<Verb, clap::Error> {
         CliVerb::Audit(audit) => audit::understand(audit).map(Verb::Audit),
         CliVerb::Config(config) => Ok(Verb::Config(config)),
         CliVerb::Trust(trust) => Ok(Verb::Trust(trust)),
+        CliVerb::Completions(completions) => Ok(Verb::Completions(completions)),
+        CliVerb::Man(man) => Ok(Verb::Man(man)),
     }
 }
 

@@ -15,6 +15,7 @@ mod daemon;
 mod decide;
 mod exec;
 mod exit;
+mod generate;
 mod linux_sandbox;
 #[cfg(unix)]
 mod live;
@@ -59,6 +60,10 @@ fn main() -> ExitCode {
         Ok(Verb::Audit(arguments)) => audit::audit(&arguments),
         Ok(Verb::Config(arguments)) => config::config(&arguments),
         Ok(Verb::Trust(arguments)) => trust::trust(&arguments),
+        Ok(Verb::Completions(arguments)) => {
+            generate::completions(&arguments, arguments::definition())
+        }
+        Ok(Verb::Man(arguments)) => generate::man(&arguments, arguments::definition()),
         Err(error) => {
             // Help and version come this way too; they are no errors and go to standard output.
             let _ = error.print();
