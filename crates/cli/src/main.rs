@@ -13,6 +13,7 @@ mod config;
 #[cfg(unix)]
 mod daemon;
 mod decide;
+mod doctor;
 mod exec;
 mod exit;
 mod generate;
@@ -60,6 +61,7 @@ fn main() -> ExitCode {
         Ok(Verb::Audit(arguments)) => audit::audit(&arguments),
         Ok(Verb::Config(arguments)) => config::config(&arguments),
         Ok(Verb::Trust(arguments)) => trust::trust(&arguments),
+        Ok(Verb::Doctor(arguments)) => doctor::doctor(&arguments),
         Ok(Verb::Completions(arguments)) => {
             generate::completions(&arguments, arguments::definition())
         }
