@@ -5,6 +5,7 @@ use crate::call::{self, CallArguments, CliCall};
 use crate::config::CliConfig;
 #[cfg(unix)]
 use crate::daemon::DaemonArguments;
+use crate::demo::CliDemo;
 use crate::doctor::CliDoctor;
 use crate::exec::{self, CliExec, CliResume, ExecArguments};
 use crate::generate::{CliCompletions, CliMan};
@@ -55,6 +56,8 @@ pub(crate) enum Verb {
     Config(CliConfig),
     /// `sandgate trust`.
     Trust(CliTrust),
+    /// `sandgate demo`.
+    Demo(CliDemo),
     /// `sandgate doctor`.
     Doctor(CliDoctor),
     /// `sandgate completions`.
@@ -135,6 +138,8 @@ enum CliVerb {
     Config(CliConfig),
     /// Say that you trust a directory, or that you do not
     Trust(CliTrust),
+    /// See what the gate does, in two minutes
+    Demo(CliDemo),
     /// Say what works on this machine, what does not, and what to do about it
     Doctor(CliDoctor),
     /// Print what lets a shell complete sandgate's words
@@ -170,6 +175,7 @@ fn understand(cli: Cli) -> Result<Verb, clap::Error> {
         CliVerb::Audit(audit) => audit::understand(audit).map(Verb::Audit),
         CliVerb::Config(config) => Ok(Verb::Config(config)),
         CliVerb::Trust(trust) => Ok(Verb::Trust(trust)),
+        CliVerb::Demo(demo) => Ok(Verb::Demo(demo)),
         CliVerb::Doctor(doctor) => Ok(Verb::Doctor(doctor)),
         CliVerb::Completions(completions) => Ok(Verb::Completions(completions)),
         CliVerb::Man(man) => Ok(Verb::Man(man)),

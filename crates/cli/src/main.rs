@@ -13,6 +13,7 @@ mod config;
 #[cfg(unix)]
 mod daemon;
 mod decide;
+mod demo;
 mod doctor;
 mod exec;
 mod exit;
@@ -61,6 +62,7 @@ fn main() -> ExitCode {
         Ok(Verb::Audit(arguments)) => audit::audit(&arguments),
         Ok(Verb::Config(arguments)) => config::config(&arguments),
         Ok(Verb::Trust(arguments)) => trust::trust(&arguments),
+        Ok(Verb::Demo(arguments)) => demo::demo(&arguments),
         Ok(Verb::Doctor(arguments)) => doctor::doctor(&arguments),
         Ok(Verb::Completions(arguments)) => {
             generate::completions(&arguments, arguments::definition())

@@ -113,5 +113,8 @@ fn a_service_is_asked_whether_it_is_there() {
     let outcome = world.sandgate(&["doctor", "--json"]);
     assert_eq!(outcome.code, Some(1), "{outcome:?}");
     let found = report(&outcome);
-    assert!(check(&found, "provider")["found"].to_string().contains("cannot reach test"), "{found}");
+    assert!(
+        check(&found, "provider")["found"].to_string().contains("cannot reach test"),
+        "{found}"
+    );
 }
