@@ -12,6 +12,8 @@ use terminal::Terminal;
 
 /// spec DEMO.1: Without a terminal the tour is told as a transcript of what really happened: a safe command, a
 /// denial with its evidence, a narrow grant, a shell across calls, a patch and the record.
+///
+/// spec DEMO.2: Nothing of the person's is touched, and nothing is left.
 #[test]
 fn without_a_terminal_it_is_a_transcript() {
     let world = World::untouched();
@@ -30,7 +32,6 @@ fn without_a_terminal_it_is_a_transcript() {
     ] {
         assert!(told.contains(happened), "{happened}: {told}");
     }
-    // spec DEMO.2: Nothing of the person's is touched, and nothing is left.
     assert_eq!(fs::read_dir(&temporary).unwrap().count(), 0, "nothing is left");
     assert!(!world.path(".codex").exists(), "the person's settings are not touched");
 }
