@@ -46,7 +46,7 @@ pub(super) fn tar_gz(entries: &[Entry], time: u64) -> anyhow::Result<Vec<u8>> {
     let mut made = std::collections::BTreeSet::new();
     for entry in entries {
         let slashes = entry.path.match_indices('/').map(|(at, _)| &entry.path[..=at]);
-        for directory in slashes.filter(|directory| *directory != "./") {
+        for directory in slashes {
             if made.insert(directory.to_owned()) {
                 let mut header = header(tar::EntryType::Directory, 0o755, 0, time);
                 archive.append_data(&mut header, directory, std::io::empty())?;

@@ -14,7 +14,7 @@ pub(super) fn package(parts: &Parts, release: &Release) -> anyhow::Result<Vec<u8
     let data = data(parts)?;
     let size = data.iter().map(Entry::size).sum::<u64>().div_ceil(1024);
     let control = control(release, size)?;
-    let control = tar_gz(&[Entry::file("./control", control.into_bytes())], release.time)?;
+    let control = tar_gz(&[Entry::file("control", control.into_bytes())], release.time)?;
     let members = [
         ("debian-binary", b"2.0\n".to_vec()),
         ("control.tar.gz", control),
@@ -26,8 +26,8 @@ pub(super) fn package(parts: &Parts, release: &Release) -> anyhow::Result<Vec<u8
 /// Where everything goes.
 fn data(parts: &Parts) -> anyhow::Result<Vec<Entry>> {
     let mut entries = vec![
-        Entry::program("./usr/bin/sandgate", parts.program.clone()),
-        Entry::link("./usr/bin/sandgate-linux-sandbox", "sandgate"),
+        Entry::program("usr/bin/sandgate", parts.program.clone()),
+        Entry::link("usr/bin/sandgate-linux-sandbox", "sandgate"),
     ];
     for (shell, name, text) in &parts.completions {
         let directory = match *shell {
@@ -36,14 +36,14 @@ fn data(parts: &Parts) -> anyhow::Result<Vec<Entry>> {
             "fish" => "fish/vendor_completions.d",
             _ => continue,
         };
-        entries.push(Entry::file(format!("./usr/share/{directory}/{name}"), text.clone()));
+        entries.push(Entry::file(format!("usr/share/{directory}/{name}"), text.clone()));
     }
     for (name, text) in &parts.pages {
-        entries.push(Entry::file(format!("./usr/share/man/man1/{name}.gz"), gz(text)?));
+        entries.push(Entry::file(format!("usr/share/man/man1/{name}.gz"), gz(text)?));
     }
     for (name, text) in &parts.documents {
         let name = if *name == "LICENSE" { "copyright" } else { name };
-        entries.push(Entry::file(format!("./usr/share/doc/sandgate/{name}"), text.clone()));
+        entries.push(Entry::file(format!("usr/share/doc/sandgate/{name}"), text.clone()));
     }
     Ok(entries)
 }
@@ -121,11 +121,11 @@ mod tests {
         assert!(fields.contains("Version: 1.2.3\nArchitecture: amd64"), "{fields}");
         let listed = String::from_utf8_lossy(&run(&["--contents"]).unwrap().stdout).into_owned();
         for path in [
-            "./usr/bin/sandgate\n",
-            "./usr/bin/sandgate-linux-sandbox -> sandgate\n",
-            "./usr/share/man/man1/sandgate.1.gz\n",
-            "./usr/share/bash-completion/completions/sandgate\n",
-            "./usr/share/doc/sandgate/copyright\n",
+            "usr/bin/sandgate\n",
+            "usr/bin/sandgate-linux-sandbox -> sandgate\n",
+            "usr/share/man/man1/sandgate.1.gz\n",
+            "usr/share/bash-completion/completions/sandgate\n",
+            "usr/share/doc/sandgate/copyright\n",
         ] {
             assert!(listed.contains(path), "{path}: {listed}");
         }
