@@ -1,8 +1,12 @@
 //! The command line: first parsed, then made sense of.
 
+#[cfg(unix)]
+use crate::approvals::{self, ApprovalsArguments, CliApprovals};
 use crate::audit::{self, AuditArguments, CliAudit};
 use crate::call::{self, CallArguments, CliCall};
 use crate::config::CliConfig;
+#[cfg(unix)]
+use crate::console::CliConsole;
 #[cfg(unix)]
 use crate::daemon::DaemonArguments;
 use crate::demo::CliDemo;
@@ -50,6 +54,12 @@ pub(crate) enum Verb {
     /// `sandgate attach`.
     #[cfg(unix)]
     Attach(AttachArguments),
+    /// `sandgate approvals`.
+    #[cfg(unix)]
+    Approvals(ApprovalsArguments),
+    /// `sandgate console`.
+    #[cfg(unix)]
+    Console(CliConsole),
     /// `sandgate daemon`.
     #[cfg(unix)]
     Daemon(DaemonArguments),
@@ -133,6 +143,12 @@ enum CliVerb {
     /// Have a live process in this terminal
     #[cfg(unix)]
     Attach(AttachArguments),
+    /// Answer what any sandgate of yours asks, from this terminal
+    #[cfg(unix)]
+    Approvals(CliApprovals),
+    /// Say where the console of a running `sandgate serve` is
+    #[cfg(unix)]
+    Console(CliConsole),
     /// Keep processes alive for `sandgate session`, which starts this when it is needed
     #[cfg(unix)]
     #[command(hide = true)]
@@ -176,6 +192,10 @@ fn understand(cli: Cli) -> Result<Verb, clap::Error> {
         CliVerb::Session(session) => live::understand(session).map(Verb::Session),
         #[cfg(unix)]
         CliVerb::Attach(attach) => Ok(Verb::Attach(attach)),
+        #[cfg(unix)]
+        CliVerb::Approvals(approvals) => approvals::understand(approvals).map(Verb::Approvals),
+        #[cfg(unix)]
+        CliVerb::Console(console) => Ok(Verb::Console(console)),
         #[cfg(unix)]
         CliVerb::Daemon(daemon) => Ok(Verb::Daemon(daemon)),
         CliVerb::Audit(audit) => audit::understand(audit).map(Verb::Audit),

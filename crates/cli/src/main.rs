@@ -6,10 +6,14 @@
 #![forbid(unsafe_code)]
 
 mod agent;
+#[cfg(unix)]
+mod approvals;
 mod arguments;
 mod audit;
 mod call;
 mod config;
+#[cfg(unix)]
+mod console;
 #[cfg(unix)]
 mod daemon;
 mod decide;
@@ -59,6 +63,10 @@ fn main() -> ExitCode {
         Ok(Verb::Session(arguments)) => live::session(&arguments),
         #[cfg(unix)]
         Ok(Verb::Attach(arguments)) => live::attach(&arguments),
+        #[cfg(unix)]
+        Ok(Verb::Approvals(arguments)) => approvals::approvals(&arguments),
+        #[cfg(unix)]
+        Ok(Verb::Console(arguments)) => console::console(&arguments),
         #[cfg(unix)]
         Ok(Verb::Daemon(arguments)) => daemon::daemon(&arguments),
         Ok(Verb::Audit(arguments)) => audit::audit(&arguments),
