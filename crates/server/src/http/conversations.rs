@@ -324,7 +324,7 @@ pub(super) async fn list(
                 None => Some(0),
             };
             let rest = found.into_iter().skip(skip.unwrap_or(usize::MAX)).take(limit);
-            Ok::<_, RolloutError>(rest.map(ConversationView::found).collect::<Vec<_>>())
+            Ok::<_, RolloutError>(rest.map(|one| ConversationView::found(&one)).collect::<Vec<_>>())
         };
         conversations.extend(server.blocking(look).await?.map_err(Problem::failed)?);
     }
@@ -574,7 +574,7 @@ impl ConversationView {
         }
     }
 
-    fn found(found: Found) -> Self {
+    fn found(found: &Found) -> Self {
         let title = found.prompt.as_deref().map(first_line);
         Self::written_down(&found.meta, title, TokenUsage::default())
     }
