@@ -5,6 +5,7 @@ mod approvals;
 mod audit;
 mod body;
 mod conversations;
+mod elsewhere;
 mod guard;
 mod listen;
 mod problem;
