@@ -8,6 +8,7 @@ use crate::daemon::DaemonArguments;
 use crate::exec::{self, CliExec, CliResume, ExecArguments};
 #[cfg(unix)]
 use crate::live::{self, AttachArguments, CliSessions, SessionArguments};
+use crate::mcp::{self, CliMcp, McpArguments};
 use crate::patch::{self, CliPatch, PatchArguments};
 use crate::policy::{self, CliPolicy, PolicyArguments};
 use crate::review::{self, CliReview, ReviewArguments};
@@ -32,6 +33,8 @@ pub(crate) enum Verb {
     Review(ReviewArguments),
     /// `sandgate call`.
     Call(CallArguments),
+    /// `sandgate mcp`.
+    Mcp(McpArguments),
     /// `sandgate patch`.
     Patch(PatchArguments),
     /// `sandgate sandbox`.
@@ -105,6 +108,8 @@ enum CliVerb {
     Sessions(CliSessionsOnDisk),
     /// Make the tool calls of a model, as JSON lines
     Call(CliCall),
+    /// Be the MCP server of the program that starts this
+    Mcp(CliMcp),
     /// Apply a patch, or say what it would change
     Patch(CliPatch),
     /// Run one command confined, in this terminal
@@ -138,6 +143,7 @@ fn understand(cli: Cli) -> Result<Verb, clap::Error> {
         CliVerb::Exec(exec) => exec::understand(exec).map(Verb::Exec),
         CliVerb::Review(review) => review::understand(review).map(Verb::Review),
         CliVerb::Call(call) => call::understand(call).map(Verb::Call),
+        CliVerb::Mcp(mcp) => mcp::understand(mcp).map(Verb::Mcp),
         CliVerb::Patch(patch) => patch::understand(patch).map(Verb::Patch),
         CliVerb::Sandbox(sandbox) => sandbox::understand(sandbox).map(Verb::Sandbox),
         CliVerb::Policy(policy) => policy::understand(policy).map(Verb::Policy),

@@ -7,9 +7,10 @@
 #![forbid(unsafe_code)]
 
 mod asking;
+pub mod mcp;
 mod opener;
 
-pub use asking::ClientApprover;
+pub use asking::{Caller, ClientApprover, ClientPerson};
 pub use opener::{
     NewConversation, OpenError, OpenedConversation, Opener, WantedAgent, WantedSession,
 };
