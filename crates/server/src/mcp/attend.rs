@@ -166,8 +166,7 @@ impl<'a> Attending<'a> {
             Err(_) => return self.say_where(question.id).await,
         };
         if let Some(approver) = self.approver {
-            // Somebody else may have been faster, and that counts.
-            let _ = approver.answer(&question.id, decision);
+            self.call.answer(&question, approver, decision);
         }
     }
 

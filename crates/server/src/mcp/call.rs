@@ -5,8 +5,9 @@ use super::answer::answer;
 use super::form::Question;
 use super::place::Place;
 use super::progress::Printed;
+use crate::asking::ClientApprover;
 use rmcp::model::CallToolResult;
-use sandgate_protocol::{CallId, Event, SessionEvent, ToolCall, ToolPayload};
+use sandgate_protocol::{CallId, Event, ReviewDecision, SessionEvent, ToolCall, ToolPayload};
 use sandgate_runtime::{Delivery, Turn, new_call_id};
 use serde_json::Value;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -151,6 +152,13 @@ impl Call {
         }
         drop(state);
         self.changed.notify_one();
+    }
+
+    /// Passes on what was answered to its question, which is not put to the client again.
+    pub(super) fn answer(&self, question: &Question, approver: &ClientApprover, said: ReviewDecision) {
+        self.state().question.take_if(|open| open.id == question.id);
+        // Somebody else may have been faster, and that counts.
+        let _ = approver.answer(&question.id, said);
     }
 
     /// What is known of it now.

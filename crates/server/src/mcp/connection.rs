@@ -203,8 +203,7 @@ impl Connection {
     fn pass_on(&self, call: &Call, said: Option<&Value>, context: &RequestContext<RoleServer>) {
         let question = call.state().question.clone();
         if let (Some(question), Some(approver)) = (question, self.approver(&call.place, context)) {
-            // Somebody else may have been faster, and that counts.
-            let _ = approver.answer(&question.id, question.decision_in(said));
+            call.answer(&question, approver, question.decision_in(said));
         }
     }
 
