@@ -86,12 +86,11 @@ struct Failure {
 
 /// The schema of what every tool answers.
 pub(super) fn schema() -> Arc<JsonObject> {
-    static SCHEMA: LazyLock<Arc<JsonObject>> = LazyLock::new(|| {
-        match schemars::schema_for!(Answer).to_value() {
+    static SCHEMA: LazyLock<Arc<JsonObject>> =
+        LazyLock::new(|| match schemars::schema_for!(Answer).to_value() {
             Value::Object(schema) => Arc::new(schema),
             _ => Arc::default(),
-        }
-    });
+        });
     Arc::clone(&SCHEMA)
 }
 

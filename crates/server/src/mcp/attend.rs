@@ -54,7 +54,7 @@ impl<'a> Attending<'a> {
         Self {
             call,
             peer: &context.peer,
-            approver: connection.approver(&call.place, context),
+            approver: connection.answerer(&call.place, context),
             generation: Generation::of(context),
             level: connection.level(context),
             token: context.meta.get_progress_token(),
@@ -191,6 +191,8 @@ async fn said(shown: &mut Option<Shown>) -> Result<ClientResult, ServiceError> {
 async fn withdraw(shown: Option<Shown>) {
     if let Some(Shown { request, .. }) = shown {
         // A client that is gone need not be told.
-        let _ = request.cancel(Some("it was answered elsewhere, or the call has ended".to_owned())).await;
+        let _ = request
+            .cancel(Some("it was answered elsewhere, or the call has ended".to_owned()))
+            .await;
     }
 }

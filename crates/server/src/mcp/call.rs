@@ -155,7 +155,12 @@ impl Call {
     }
 
     /// Passes on what was answered to its question, which is not put to the client again.
-    pub(super) fn answer(&self, question: &Question, approver: &ClientApprover, said: ReviewDecision) {
+    pub(super) fn answer(
+        &self,
+        question: &Question,
+        approver: &ClientApprover,
+        said: ReviewDecision,
+    ) {
         self.state().question.take_if(|open| open.id == question.id);
         // Somebody else may have been faster, and that counts.
         let _ = approver.answer(&question.id, said);

@@ -12,7 +12,7 @@ use crate::asking::ClientApprover;
 use crate::{OpenError, WantedSession};
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ClientCapabilities, InputRequest,
-    InputRequiredResult, InputRequests,
+    InputRequests, InputRequiredResult,
 };
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer};
@@ -100,7 +100,8 @@ impl Connection {
     ) -> Result<CallToolResponse, ErrorData> {
         let print = Fingerprint::of(&request.name, request.arguments.as_ref());
         let Ok(_permit) = Arc::clone(&self.places).try_acquire_owned() else {
-            let message = format!("there are {MOST_CALLS} calls already; try again when one has ended");
+            let message =
+                format!("there are {MOST_CALLS} calls already; try again when one has ended");
             return Ok(not_made("busy", &message).into());
         };
         let said = |name: &str| request.input_responses.as_ref()?.get(name);
@@ -202,13 +203,13 @@ impl Connection {
     /// Passes on what the client brought with the call that it makes again.
     fn pass_on(&self, call: &Call, said: Option<&Value>, context: &RequestContext<RoleServer>) {
         let question = call.state().question.clone();
-        if let (Some(question), Some(approver)) = (question, self.approver(&call.place, context)) {
+        if let (Some(question), Some(approver)) = (question, self.answerer(&call.place, context)) {
             call.answer(&question, approver, question.decision_in(said));
         }
     }
 
     /// Who passes on what the client's person answers, if the client can show questions and may.
-    pub(super) fn approver<'a>(
+    pub(super) fn answerer<'a>(
         &self,
         place: &'a Place,
         context: &RequestContext<RoleServer>,
@@ -216,7 +217,7 @@ impl Connection {
         let person = self.options.person.as_ref()?;
         let can = context.client_capabilities()?.elicitation?;
         let can_forms = can.form.is_some() || can.url.is_none();
-        can_forms.then(|| place.approver(person))
+        can_forms.then(|| place.answerer(person))
     }
 
     /// Whether the client must be asked for its roots by having it come again.
@@ -262,8 +263,9 @@ impl Connection {
         place.warn(context.peer.clone(), level).await;
         if open.replace(Arc::clone(&place)).is_some() {
             let workspace = place.requester.workspace().display().to_string();
-            let message =
-                format!("The workspace is {workspace} now. Processes of the one before were ended.");
+            let message = format!(
+                "The workspace is {workspace} now. Processes of the one before were ended."
+            );
             level.tell(&context.peer, &message).await;
         }
         Ok(place)

@@ -105,8 +105,8 @@ impl Question {
         match chosen {
             Some(ReviewDecision::Denied { .. }) | None => {
                 let feedback = said("feedback").map(str::trim).filter(|word| !word.is_empty());
-                let feedback = feedback
-                    .map(|word| word[..word.floor_char_boundary(MOST_FEEDBACK)].to_owned());
+                let feedback =
+                    feedback.map(|word| word[..word.floor_char_boundary(MOST_FEEDBACK)].to_owned());
                 ReviewDecision::Denied { feedback }
             }
             Some(decision) => decision.clone(),

@@ -7,10 +7,9 @@ use super::connection::Connection;
 use super::{answer, resources, table};
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, Implementation, ListResourceTemplatesResult,
-    ListResourcesResult, ListToolsResult,
-    PaginatedRequestParams, ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse,
-    ServerCapabilities, ServerConfig, SetLevelRequestParams, SubscribeRequestParams,
-    SubscriptionFilter, UnsubscribeRequestParams,
+    ListResourcesResult, ListToolsResult, PaginatedRequestParams, ProtocolVersion,
+    ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities, ServerConfig,
+    SetLevelRequestParams, SubscribeRequestParams, SubscriptionFilter, UnsubscribeRequestParams,
 };
 use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::{ErrorData, RoleServer, ServerHandler};
@@ -93,7 +92,10 @@ impl ServerHandler for Server {
     ) -> Result<CallToolResponse, ErrorData> {
         if !self.offers(&request.name) {
             let name: String = request.name.chars().take(100).collect();
-            return Err(ErrorData::invalid_params(format!("there is no tool called {name:?}"), None));
+            return Err(ErrorData::invalid_params(
+                format!("there is no tool called {name:?}"),
+                None,
+            ));
         }
         self.connection(&context).call(request, &context).await
     }

@@ -49,7 +49,7 @@ impl Place {
     }
 
     /// Who passes on what the client's person answers.
-    pub(super) fn approver(&self, person: &ClientPerson) -> &ClientApprover {
+    pub(super) fn answerer(&self, person: &ClientPerson) -> &ClientApprover {
         self.approver.get_or_init(|| person(&self.session))
     }
 

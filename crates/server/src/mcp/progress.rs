@@ -52,7 +52,8 @@ impl Printed {
             return Some("[further output is in the result only]\n".to_owned());
         }
         let bytes: Vec<u8> = self.waiting.iter().copied().take(PIECE_BYTES).collect();
-        let whole = if over && bytes.len() == self.waiting.len() { bytes.len() } else { whole(&bytes) };
+        let whole =
+            if over && bytes.len() == self.waiting.len() { bytes.len() } else { whole(&bytes) };
         let bytes = &bytes[..whole];
         if bytes.is_empty() && self.lost == 0 {
             return None;

@@ -73,7 +73,8 @@ pub(super) async fn read(
     context: &RequestContext<RoleServer>,
 ) -> Result<ReadResourceResponse, ErrorData> {
     let unknown = || {
-        let message = format!("there is no resource {:?}", uri.chars().take(200).collect::<String>());
+        let message =
+            format!("there is no resource {:?}", uri.chars().take(200).collect::<String>());
         ErrorData::new(ErrorCode::RESOURCE_NOT_FOUND, message, None)
     };
     let id = process_of(uri).ok_or_else(unknown)?;
@@ -81,7 +82,8 @@ pub(super) async fn read(
     let all = processes(&place).await?;
     let process = all.into_iter().find(|process| process.process_id == id).ok_or_else(unknown)?;
     let offset = process.printed_bytes.saturating_sub(MOST_BYTES);
-    let asked = json!({ "id": id, "offset": offset, "bytes": MOST_BYTES, "max_output_tokens": 100_000 });
+    let asked =
+        json!({ "id": id, "offset": offset, "bytes": MOST_BYTES, "max_output_tokens": 100_000 });
     let text = make(&place, "read_output", &asked).await?;
     // The first line says which bytes these are.
     let text = text.split_once('\n').map_or("", |(_, text)| text);
@@ -196,7 +198,8 @@ async fn place(
 
 async fn processes(place: &Place) -> Result<Vec<ProcessInfo>, ErrorData> {
     let listed = make(place, "list_processes", &json!({})).await?;
-    serde_json::from_str(&listed).map_err(|error| ErrorData::internal_error(error.to_string(), None))
+    serde_json::from_str(&listed)
+        .map_err(|error| ErrorData::internal_error(error.to_string(), None))
 }
 
 /// Makes a call that nobody has to be asked about, and gives its text.

@@ -63,7 +63,10 @@ mod tests {
         let other = "https://example.com/".to_owned();
         let all = [other.clone(), uri("none"), uri("file"), uri("a%20b"), uri("")];
         assert_eq!(first(roots(&all)).await, Some(named));
-        assert_eq!(first(roots(&[other, "file://elsewhere/tmp".to_owned(), "x".to_owned()])).await, None);
+        assert_eq!(
+            first(roots(&[other, "file://elsewhere/tmp".to_owned(), "x".to_owned()])).await,
+            None
+        );
         assert_eq!(read(Some(&serde_json::json!({ "roots": "none" }))).await, None);
     }
 }

@@ -98,7 +98,8 @@ mod tests {
     #[test]
     fn what_is_carried_back_is_good_for_one_call() {
         let (states, life) = (States::default(), Duration::from_secs(60));
-        let (one, go_on) = (call("shell", r#"{"a":[{"x":1,"y":2}],"b":2}"#), GoOn::Approval("c".into()));
+        let (one, go_on) =
+            (call("shell", r#"{"a":[{"x":1,"y":2}],"b":2}"#), GoOn::Approval("c".into()));
         let sealed = states.seal("here", &one, &go_on, life).unwrap();
         let other_order = call("shell", r#"{"b":2,"a":[{"y":2,"x":1}]}"#);
         assert_eq!(states.open("here", &other_order, &sealed).unwrap(), go_on);

@@ -3,10 +3,12 @@
 use super::connection::Connection;
 use super::handler::Server;
 use super::{MAX_MESSAGE_BYTES, McpOptions};
-use rmcp::service::{RoleServer, ServerInitializeError};
+use rmcp::model::JsonRpcMessage;
+use rmcp::service::{
+    RoleServer, RxJsonRpcMessage, ServerInitializeError, TxJsonRpcMessage, serve_server_with_ct,
+};
 use rmcp::transport::async_rw::AsyncRwTransport;
-use rmcp::transport::stdio_pipes;
-use rmcp::service::serve_server_with_ct;
+use rmcp::transport::{Transport, stdio_pipes};
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -39,6 +41,7 @@ pub async fn serve(
     let connection = Arc::new(Connection::new(options, &over));
     let transport = AsyncRwTransport::<RoleServer, _, _>::new_server(read, write)
         .with_max_line_length(MAX_MESSAGE_BYTES);
+    let transport = Opening { transport, opened: false };
     let server = Server { connection: Arc::clone(&connection), shared: None };
     match serve_server_with_ct(server, transport, over).await {
         Ok(running) => {
@@ -49,6 +52,38 @@ pub async fn serve(
     }
     connection.ended().await;
     Ok(())
+}
+
+/// Passes over what comes before the first request: to begin with something else ends no conversation that
+/// has not begun.
+struct Opening<T> {
+    transport: T,
+    opened: bool,
+}
+
+impl<T: Transport<RoleServer>> Transport<RoleServer> for Opening<T> {
+    type Error = T::Error;
+
+    fn send(
+        &mut self,
+        item: TxJsonRpcMessage<RoleServer>,
+    ) -> impl Future<Output = Result<(), Self::Error>> + Send + 'static {
+        self.transport.send(item)
+    }
+
+    async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
+        loop {
+            let message = self.transport.receive().await?;
+            self.opened |= matches!(message, JsonRpcMessage::Request(_));
+            if self.opened {
+                return Some(message);
+            }
+        }
+    }
+
+    async fn close(&mut self) -> Result<(), Self::Error> {
+        self.transport.close().await
+    }
 }
 
 /// Ends everything as soon as the client has closed its end: whoever is gone waits for nothing.

@@ -5,8 +5,8 @@ use crate::support::{
     running_with, text,
 };
 use rmcp::model::{
-    CallToolResponse, ElicitRequestParams, ElicitResult, ElicitationAction, ErrorCode, InputRequest,
-    ProtocolVersion,
+    CallToolResponse, ElicitRequestParams, ElicitResult, ElicitationAction, ErrorCode,
+    InputRequest, ProtocolVersion,
 };
 use rmcp::service::ServiceError;
 use sandgate_protocol::ReviewDecision;
@@ -32,7 +32,8 @@ async fn the_person_at_the_client_says_yes() {
         assert_eq!(done.is_error, Some(false), "{done:?}");
         assert!(world.path("made").exists());
         let forms = client.heard.forms.lock().unwrap().clone();
-        let [ElicitRequestParams::FormElicitationParams { message, requested_schema, .. }] = &forms[..]
+        let [ElicitRequestParams::FormElicitationParams { message, requested_schema, .. }] =
+            &forms[..]
         else {
             panic!("{forms:?}")
         };
@@ -183,7 +184,8 @@ async fn the_first_answer_counts_and_the_form_is_withdrawn() {
     };
     let (done, ()) = tokio::join!(calling, elsewhere);
     assert_eq!(done.is_error, Some(false), "{done:?}");
-    let withdrawn = |heard: &crate::support::Heard| (*heard.withdrawn.lock().unwrap() > 0).then_some(());
+    let withdrawn =
+        |heard: &crate::support::Heard| (*heard.withdrawn.lock().unwrap() > 0).then_some(());
     client.heard.until("the form to be withdrawn", withdrawn).await;
     assert!(world.options.desk.open().is_empty());
 }
@@ -307,7 +309,9 @@ async fn a_client_that_goes_while_a_call_waits_for_it_leaves_nothing() {
     let world = World::asking();
     let sleep = mark(55);
     let client = world.connect(Client::that_says("deny"), &newer()).await;
-    let (_, _state) = asked(&client, &json!({ "command": ["sh", "-c", format!("sleep {sleep}; echo x > y")] })).await;
+    let (_, _state) =
+        asked(&client, &json!({ "command": ["sh", "-c", format!("sleep {sleep}; echo x > y")] }))
+            .await;
     client.service.cancel().await.unwrap();
     eventually("nothing is asked", || world.options.desk.open().is_empty()).await;
     assert_eq!(running_with(&sleep), 0);

@@ -1,6 +1,8 @@
 //! Tools, results, output while it is printed, and the end of calls.
 
-use crate::support::{Client, GENERATIONS, World, eventually, facts, mark, request, running_with, text};
+use crate::support::{
+    Client, GENERATIONS, World, eventually, facts, mark, request, running_with, text,
+};
 use rmcp::model::{ErrorCode, ProtocolVersion};
 use rmcp::service::ServiceError;
 use sandgate_protocol::AskForApproval;
@@ -46,7 +48,10 @@ async fn a_result_is_text_and_facts() {
         let done = client.script("echo one; echo two; exit 0").await;
         assert_eq!(text(&done), "one\ntwo\n");
         assert_eq!(done.is_error, Some(false));
-        assert_eq!((&facts(&done)["exit_code"], &facts(&done)["output"]), (&json!(0), &json!("one\ntwo\n")));
+        assert_eq!(
+            (&facts(&done)["exit_code"], &facts(&done)["output"]),
+            (&json!(0), &json!("one\ntwo\n"))
+        );
         assert!(facts(&done)["duration_ms"].is_u64());
         let failed = client.script("echo no; exit 3").await;
         assert_eq!((failed.is_error, &facts(&failed)["exit_code"]), (Some(true), &json!(3)));
@@ -168,7 +173,8 @@ async fn a_thousand_calls_at_once_are_all_made() {
                 if number >= 1000 {
                     return made;
                 }
-                let command = json!({ "command": ["echo", number.to_string()], "timeout_ms": 60_000 });
+                let command =
+                    json!({ "command": ["echo", number.to_string()], "timeout_ms": 60_000 });
                 let done = client.call("shell", command).await;
                 assert_eq!(text(&done), format!("{number}\n"));
                 made += 1;

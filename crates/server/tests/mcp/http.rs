@@ -1,6 +1,8 @@
 //! `/mcp`, with the two kinds of callers that whoever mounts it tells apart.
 
-use crate::support::{Client, Connected, GENERATIONS, World, accept, eventually, facts, lifecycle, text};
+use crate::support::{
+    Client, Connected, GENERATIONS, World, accept, eventually, facts, lifecycle, text,
+};
 use axum::Router;
 use axum::extract::Request;
 use axum::middleware::{Next, from_fn};
@@ -34,7 +36,8 @@ impl Served {
         let stop = CancellationToken::new();
         let mount = http_service(&world.options, &[], &stop);
         let tell = from_fn(async |mut request: Request, next: Next| {
-            let token = request.headers().get("authorization").and_then(|value| value.to_str().ok());
+            let token =
+                request.headers().get("authorization").and_then(|value| value.to_str().ok());
             let caller = match token {
                 Some("Bearer requester") => Some(Caller::Requester),
                 Some("Bearer approver") => Some(Caller::Approver),
@@ -56,8 +59,9 @@ impl Served {
     }
 
     async fn connect(&self, client: Client, token: &str, version: &ProtocolVersion) -> Connected {
-        let config = StreamableHttpClientTransportConfig::with_uri(format!("http://{}/mcp", self.address))
-            .auth_header(token);
+        let config =
+            StreamableHttpClientTransportConfig::with_uri(format!("http://{}/mcp", self.address))
+                .auth_header(token);
         // There is no TLS here, but a client is not made without a provider.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let transport = StreamableHttpClientTransport::from_config(config);
@@ -94,7 +98,8 @@ async fn who_brings_no_token_or_comes_from_a_page_is_refused() {
     let hello = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
         "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "t", "version": "1" } } })
     .to_string();
-    let (host, token) = (format!("host: {}\r\n", served.address), "authorization: Bearer requester\r\n");
+    let (host, token) =
+        (format!("host: {}\r\n", served.address), "authorization: Bearer requester\r\n");
     assert_eq!(served.status(&format!("{host}{token}"), &hello).await, 200);
     let foreign = "host: example.com\r\n";
     for headers in [
@@ -143,10 +148,14 @@ async fn an_agent_cannot_reach_the_persons_session() {
     let served = Served::new(&world).await;
     let (client, tell) = Client::that_waits();
     let person = served.connect(client, "approver", &GENERATIONS[1]).await;
-    let process = |done: &rmcp::model::CallToolResult| facts(done)["processes"].as_array().unwrap().len();
+    let process =
+        |done: &rmcp::model::CallToolResult| facts(done)["processes"].as_array().unwrap().len();
     tell.send(accept(json!({ "decision": "approve" }))).unwrap();
     let started = person
-        .call("exec_command", json!({ "command": ["cat"], "yield_time_ms": 250, "process_id": "own" }))
+        .call(
+            "exec_command",
+            json!({ "command": ["cat"], "yield_time_ms": 250, "process_id": "own" }),
+        )
         .await;
     assert_eq!(started.is_error, Some(false), "{started:?}");
     assert_eq!(process(&person.call("list_processes", json!({})).await), 1);
@@ -176,10 +185,17 @@ async fn the_id_of_the_persons_session_is_no_use_to_an_agent() {
     let mut answer = vec![0; 4096];
     let read = stream.read(&mut answer).await.unwrap();
     let answer = String::from_utf8_lossy(&answer[..read]).to_lowercase();
-    let id = answer.lines().find_map(|line| line.strip_prefix("mcp-session-id: ")).expect("an id").to_owned();
+    let id = answer
+        .lines()
+        .find_map(|line| line.strip_prefix("mcp-session-id: "))
+        .expect("an id")
+        .to_owned();
     let ping = json!({ "jsonrpc": "2.0", "id": 2, "method": "ping" }).to_string();
     let headers = |token: &str| {
-        format!("host: {}\r\nmcp-session-id: {id}\r\nauthorization: Bearer {token}\r\n", served.address)
+        format!(
+            "host: {}\r\nmcp-session-id: {id}\r\nauthorization: Bearer {token}\r\n",
+            served.address
+        )
     };
     assert_eq!(served.status(&headers("approver"), &ping).await, 200);
     assert_eq!(served.status(&headers("requester"), &ping).await, 404);
@@ -192,7 +208,10 @@ async fn requests_that_stand_alone_share_a_session() {
     let served = Served::new(&world).await;
     let one = served.connect(Client::plain(), "requester", &GENERATIONS[1]).await;
     let started = one
-        .call("exec_command", json!({ "command": ["cat"], "yield_time_ms": 250, "process_id": "kept" }))
+        .call(
+            "exec_command",
+            json!({ "command": ["cat"], "yield_time_ms": 250, "process_id": "kept" }),
+        )
         .await;
     assert_eq!(started.is_error, Some(false), "{started:?}");
     let other = served.connect(Client::plain(), "requester", &GENERATIONS[1]).await;

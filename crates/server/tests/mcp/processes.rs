@@ -45,8 +45,7 @@ async fn a_process_is_talked_to_and_its_output_is_a_resource() {
         assert_eq!(resources[0].uri, uri);
         assert_eq!(read(&client, &uri).await, "hello\n");
         for wrong in ["sandgate://process/none/output", "file:///etc/passwd", "x", ""] {
-            let refused =
-                client.service.read_resource(ReadResourceRequestParams::new(wrong)).await;
+            let refused = client.service.read_resource(ReadResourceRequestParams::new(wrong)).await;
             assert!(refused.is_err(), "{wrong}");
         }
         let ended = client.call("kill_process", json!({ "process_id": process })).await;
@@ -63,7 +62,8 @@ async fn who_follows_an_output_hears_that_it_changed() {
     let uri = format!("sandgate://process/{process}/output");
     client.service.subscribe(SubscribeRequestParams::new(uri.clone())).await.unwrap();
     say(&client, &process, "more\n").await;
-    let updated = client.heard.until("an update", |heard| heard.updated.lock().unwrap().pop()).await;
+    let updated =
+        client.heard.until("an update", |heard| heard.updated.lock().unwrap().pop()).await;
     assert_eq!(updated, uri);
 
     let client = world.connect(Client::plain(), &GENERATIONS[1]).await;
@@ -74,7 +74,8 @@ async fn who_follows_an_output_hears_that_it_changed() {
     let mut following = client.service.listen(wanted).await.unwrap();
     assert_eq!(following.acknowledged().resource_subscriptions, Some(vec![uri.clone()]));
     say(&client, &process, "more\n").await;
-    let told = tokio::time::timeout(crate::support::LIMIT, following.next()).await.expect("it comes");
+    let told =
+        tokio::time::timeout(crate::support::LIMIT, following.next()).await.expect("it comes");
     match told {
         Ok(Some(ServerNotification::ResourceUpdatedNotification(update))) => {
             assert_eq!(update.params.uri, uri);
