@@ -8,15 +8,6 @@ use std::sync::Arc;
 /// it, for doors whose clients have a person of their own.
 pub type ClientPerson = Arc<dyn Fn(&Session) -> ClientApprover + Send + Sync>;
 
-/// Who a request over HTTP came from, by the token that it brought.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Caller {
-    /// An agent: it can have things done, and answers nothing.
-    Requester,
-    /// The person.
-    Approver,
-}
-
 /// The right to pass on what the person at a client answered. A door carries it, and cannot make one: who
 /// puts the program together decides which clients have a person of their own.
 #[derive(Debug)]
@@ -35,4 +26,13 @@ impl ClientApprover {
     pub fn answer(&self, id: &ApprovalId, decision: ReviewDecision) -> Result<(), AnswerError> {
         self.0.answer(id, decision)
     }
+}
+
+/// On whose behalf a client over HTTP calls, by the token that it came with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Caller {
+    /// Whoever asks for things to be done: an agent.
+    Requester,
+    /// Whoever says what may be done: a person.
+    Approver,
 }

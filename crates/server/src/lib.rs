@@ -7,8 +7,11 @@
 #![forbid(unsafe_code)]
 
 mod asking;
+pub mod http;
+mod live;
 pub mod mcp;
 mod opener;
+mod web;
 
 pub use asking::{Caller, ClientApprover, ClientPerson};
 pub use opener::{

@@ -1,13 +1,19 @@
 //! `sandgate mcp`: the gate as an MCP server for the program that started it.
 
+mod install;
+
 use crate::agent::CliModel;
 use crate::arguments::usage_error;
 use crate::open::CliOpener;
 use crate::session::CliSession;
+use crate::settings::config_home;
 use crate::signals::Signals;
 use crate::trust::Asked;
 use crate::{exit, notes, telemetry};
+use clap::Subcommand;
 use clap::error::ErrorKind;
+use install::{CliInstall, install};
+use sandgate_protocol::visible_line;
 use sandgate_runtime::{Desk, Runtime, Session, Stop};
 use sandgate_server::mcp::{APPROVAL_TIMEOUT, McpOptions, Workspace, serve_stdio};
 use sandgate_server::{ClientApprover, ClientPerson};
@@ -30,12 +36,21 @@ no sense.";
 #[derive(Debug, clap::Args)]
 #[command(after_help = HELP, args_conflicts_with_subcommands = true)]
 pub(crate) struct CliMcp {
+    #[command(subcommand)]
+    verb: Option<CliVerb>,
+
     #[command(flatten)]
     session: CliSession,
 
     /// Offer only these tools, such as shell,apply_patch [default: all]
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     tools: Option<Vec<String>>,
+}
+
+#[derive(Debug, Subcommand)]
+enum CliVerb {
+    /// Print what a client must be told to have this server, or tell it
+    Install(CliInstall),
 }
 
 /// What `sandgate mcp` is to do.
@@ -58,6 +73,9 @@ pub(crate) fn understand(cli: CliMcp) -> Result<McpArguments, clap::Error> {
 
 /// Serves the client and says how this program is to end.
 pub(crate) fn mcp(arguments: McpArguments) -> ExitCode {
+    if let Some(CliVerb::Install(cli)) = &arguments.cli.verb {
+        return install(cli);
+    }
     // Nobody could see later why there is no session.
     let collector = match arguments.cli.session.prepare_for(Asked::Nobody) {
         Ok(prepared) => prepared.collector,
@@ -95,9 +113,19 @@ async fn serve(runtime: Arc<Runtime>, cli: CliMcp) -> io::Result<u8> {
         Some(_) => Workspace::Given,
         None => Workspace::ByRoots,
     };
+    let desk = Arc::new(Desk::default());
+    #[cfg(unix)]
+    let _socket = config_home().and_then(|home| match desk.listen(&home) {
+        Ok(socket) => Some(socket),
+        Err(error) => {
+            let warning = format!("sandgate approvals cannot answer here: {error}");
+            let _ = io::stderr().write_all(&notes::warning(&visible_line(&warning)));
+            None
+        }
+    });
     let options = McpOptions {
         opener: Arc::new(CliOpener { runtime, session: cli.session, model: CliModel::default() }),
-        desk: Arc::new(Desk::default()),
+        desk,
         person: Some(client_person()),
         tools: cli.tools.map(|tools| tools.into_iter().collect()),
         workspace,
@@ -107,7 +135,8 @@ async fn serve(runtime: Arc<Runtime>, cli: CliMcp) -> io::Result<u8> {
     Ok(signals.received().map_or(0, exit::of_signal))
 }
 
-/// Whoever started this program as a server of their client sits at that client.
-fn client_person() -> ClientPerson {
+/// Whoever started this program for their client, or gave their client the approver's token, sits at that
+/// client.
+pub(crate) fn client_person() -> ClientPerson {
     Arc::new(|session: &Session| ClientApprover::new(session.approver("mcp client")))
 }

@@ -18,6 +18,7 @@ pub(super) const WHERE_TO_ANSWER: &str = "The person can answer such questions w
 
 /// What a call left, for a program that reads it.
 #[derive(Debug, Default, Serialize, JsonSchema)]
+#[serde(default)]
 struct Answer {
     /// What the call is known by in the record.
     call_id: String,

@@ -261,7 +261,8 @@ impl Connection {
         let place = Arc::new(self.open(wanted).await?);
         let level = self.level(context);
         place.warn(context.peer.clone(), level).await;
-        if open.replace(Arc::clone(&place)).is_some() {
+        if let Some(before) = open.replace(Arc::clone(&place)) {
+            before.session.end_processes().await;
             let workspace = place.requester.workspace().display().to_string();
             let message = format!(
                 "The workspace is {workspace} now. Processes of the one before were ended."
@@ -312,6 +313,9 @@ impl Connection {
         let all = u32::try_from(MOST_CALLS).unwrap_or(u32::MAX);
         // What has not ended by then ends with the program.
         let _ = tokio::time::timeout(LAST_WAIT, self.places.acquire_many(all)).await;
+        if let Some(place) = self.place.lock().await.take() {
+            let _ = tokio::time::timeout(LAST_WAIT, place.session.end_processes()).await;
+        }
     }
 
     fn seen(&self) -> MutexGuard<'_, Seen> {

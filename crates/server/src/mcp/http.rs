@@ -22,11 +22,11 @@ type Service = StreamableHttpService<Server, LocalSessionManager>;
 /// Serves clients whose requests carry their [`Caller`] as an extension; those that carry none are refused, and
 /// so is every request that a browser sends for a page. `hosts` are the names that this server goes by, beside
 /// those of the loopback.
-pub fn http_service(
+pub fn http_service<S: Clone + Send + Sync + 'static>(
     options: &McpOptions,
     hosts: &[String],
     stop: &CancellationToken,
-) -> MethodRouter {
+) -> MethodRouter<S> {
     // What an agent says is no person's answer, and where it works is not for it to say.
     let agents = McpOptions { person: None, workspace: Workspace::Given, ..options.clone() };
     let requester = service(agents, hosts, stop);
