@@ -22,7 +22,8 @@ fn newer() -> ProtocolVersion {
     ProtocolVersion::V_2026_07_28
 }
 
-/// MCPS.20
+/// spec MCPS.20: A question goes to a client that can show forms, with the facts that a terminal
+/// would show, all of them visible, and with the answers that are offered.
 #[tokio::test]
 async fn the_person_at_the_client_says_yes() {
     for version in GENERATIONS {
@@ -53,7 +54,7 @@ async fn the_person_at_the_client_says_yes() {
     }
 }
 
-/// MCPS.21
+/// spec MCPS.21: Whatever comes back that is not plainly one of the offered answers is a no.
 #[tokio::test]
 async fn whatever_is_not_plainly_offered_is_a_no() {
     let said = [
@@ -106,7 +107,9 @@ async fn come_again(
     tokio::time::timeout(LIMIT, client.service.call_tool_once(again)).await.expect("it ends")
 }
 
-/// MCPS.23, MCPS.24
+/// spec MCPS.23: From 2026-07-28 on a question is the answer to the call, and the call that is made
+/// again goes on where the first one waits.
+/// spec MCPS.24: A call that waits goes on once, however often it is made again.
 #[tokio::test]
 async fn a_call_that_is_made_again_goes_on_and_only_once() {
     let world = World::asking();
@@ -128,7 +131,8 @@ async fn a_call_that_is_made_again_goes_on_and_only_once() {
     assert_eq!(std::fs::read_to_string(world.path("count")).unwrap(), "x\n");
 }
 
-/// MCPS.22
+/// spec MCPS.22: What a client carries back counts only as it was signed, on the same connection,
+/// for the same tool with the same arguments, and in time.
 #[tokio::test]
 async fn a_state_of_another_call_or_client_counts_for_nothing() {
     let world = World::asking();
@@ -152,7 +156,7 @@ async fn a_state_of_another_call_or_client_counts_for_nothing() {
     assert!(world.path("made").exists());
 }
 
-/// MCPS.25
+/// spec MCPS.25: A call that nobody comes back to is answered with no when its time is over.
 #[tokio::test]
 async fn a_question_that_nobody_comes_back_to_lapses() {
     let mut world = World::asking();
@@ -169,7 +173,8 @@ async fn a_question_that_nobody_comes_back_to_lapses() {
     assert!(!world.path("made").exists());
 }
 
-/// MCPS.26
+/// spec MCPS.26: Every question lies on the desk too; the first answer counts, and a form that is
+/// still shown is withdrawn.
 #[tokio::test]
 async fn the_first_answer_counts_and_the_form_is_withdrawn() {
     let world = World::asking();
@@ -190,7 +195,8 @@ async fn the_first_answer_counts_and_the_form_is_withdrawn() {
     assert!(world.options.desk.open().is_empty());
 }
 
-/// MCPS.26
+/// spec MCPS.26: Every question lies on the desk too; the first answer counts, and a form that is
+/// still shown is withdrawn.
 #[tokio::test]
 async fn a_call_that_waits_for_its_client_is_answered_elsewhere() {
     let world = World::asking();
@@ -207,7 +213,8 @@ async fn a_call_that_waits_for_its_client_is_answered_elsewhere() {
     assert_eq!(done.is_error, Some(false), "the first answer counts: {done:?}");
 }
 
-/// MCPS.27
+/// spec MCPS.27: A client that cannot show forms is told where to answer, and after the time the
+/// call comes to nothing with the same words.
 #[tokio::test]
 async fn a_client_that_shows_nothing_is_told_where_to_answer() {
     for person in [Person::None, Person::Fails] {
@@ -239,7 +246,8 @@ async fn a_client_that_shows_nothing_is_told_where_to_answer() {
     }
 }
 
-/// MCPS.27
+/// spec MCPS.27: A client that cannot show forms is told where to answer, and after the time the
+/// call comes to nothing with the same words.
 #[tokio::test]
 async fn somebody_elsewhere_answers_for_a_client_that_shows_nothing() {
     for version in GENERATIONS {
@@ -257,7 +265,7 @@ async fn somebody_elsewhere_answers_for_a_client_that_shows_nothing() {
     }
 }
 
-/// MCPS.28
+/// spec MCPS.28: A question that is too long for a form is not shown in part: it waits elsewhere.
 #[tokio::test]
 async fn a_question_that_no_form_can_hold_is_not_shown() {
     for version in GENERATIONS {
@@ -272,7 +280,8 @@ async fn a_question_that_no_form_can_hold_is_not_shown() {
     }
 }
 
-/// MCPS.20
+/// spec MCPS.20: A question goes to a client that can show forms, with the facts that a terminal
+/// would show, all of them visible, and with the answers that are offered.
 #[tokio::test]
 async fn nothing_in_a_form_hides() {
     let world = World::asking();
@@ -288,7 +297,8 @@ async fn nothing_in_a_form_hides() {
     assert_eq!(message.lines().filter(|line| line.starts_with("May this run?")).count(), 1);
 }
 
-/// MCPS.14
+/// spec MCPS.14: A call that is cancelled ends with all that it started, also while it waits for an
+/// answer.
 #[tokio::test]
 async fn a_call_that_is_cancelled_while_it_asks_runs_nothing() {
     let world = World::asking();
@@ -303,7 +313,8 @@ async fn a_call_that_is_cancelled_while_it_asks_runs_nothing() {
     assert!(!world.path("made").exists());
 }
 
-/// MCPS.15
+/// spec MCPS.15: When a client closes its end, everything that it started ends, and so do its
+/// questions.
 #[tokio::test]
 async fn a_client_that_goes_while_a_call_waits_for_it_leaves_nothing() {
     let world = World::asking();

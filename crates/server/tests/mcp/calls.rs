@@ -11,7 +11,8 @@ use serde_json::json;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// MCPS.1
+/// spec MCPS.1: The tools that are offered are those of the session, with the session's own
+/// schemas; where only some are to be offered, the others are not there.
 #[tokio::test]
 async fn the_tools_are_those_of_the_session() {
     let world = World::usual();
@@ -39,7 +40,8 @@ async fn the_tools_are_those_of_the_session() {
     }
 }
 
-/// MCPS.2
+/// spec MCPS.2: A result is the text that a model is given, and the same as facts by the schema
+/// that every tool declares.
 #[tokio::test]
 async fn a_result_is_text_and_facts() {
     let world = World::usual();
@@ -67,7 +69,8 @@ async fn a_result_is_text_and_facts() {
     }
 }
 
-/// MCPS.4
+/// spec MCPS.4: What the sandbox, a policy or a tool refuses is a result that says so and names it,
+/// and no error of the protocol.
 #[tokio::test]
 async fn a_refusal_is_a_result_that_names_it() {
     let world = World::new(AskForApproval::Never);
@@ -89,7 +92,8 @@ async fn a_refusal_is_a_result_that_names_it() {
     }
 }
 
-/// MCPS.10
+/// spec MCPS.10: What a command prints is sent as progress while it runs, to clients that ask for
+/// progress.
 #[tokio::test]
 async fn output_is_shown_while_it_is_printed() {
     let world = World::usual();
@@ -113,7 +117,8 @@ async fn output_is_shown_while_it_is_printed() {
     }
 }
 
-/// MCPS.14
+/// spec MCPS.14: A call that is cancelled ends with all that it started, also while it waits for an
+/// answer.
 #[tokio::test]
 async fn a_cancelled_call_ends_with_all_that_it_started() {
     let world = World::usual();
@@ -134,7 +139,8 @@ async fn a_cancelled_call_ends_with_all_that_it_started() {
     }
 }
 
-/// MCPS.15
+/// spec MCPS.15: When a client closes its end, everything that it started ends, and so do its
+/// questions.
 #[tokio::test]
 async fn a_client_that_goes_leaves_nothing() {
     let world = World::usual();
@@ -157,7 +163,7 @@ async fn a_client_that_goes_leaves_nothing() {
     }
 }
 
-/// MCPS.41
+/// spec MCPS.41: A thousand calls, 32 at a time, are all made.
 #[tokio::test]
 async fn a_thousand_calls_at_once_are_all_made() {
     let world = World::usual();

@@ -90,7 +90,8 @@ fn make_file() -> serde_json::Value {
     json!({ "command": ["sh", "-c", "echo x > made"] })
 }
 
-/// MCPS.30
+/// spec MCPS.30: A request without a token, of a page, or for another host is refused, and no
+/// session is opened.
 #[tokio::test]
 async fn who_brings_no_token_or_comes_from_a_page_is_refused() {
     let world = World::usual();
@@ -115,7 +116,7 @@ async fn who_brings_no_token_or_comes_from_a_page_is_refused() {
     assert!(world.opener.opened.lock().unwrap().is_empty());
 }
 
-/// MCPS.31
+/// spec MCPS.31: Who has the requester's token is shown no form; who has the approver's is.
 #[tokio::test]
 async fn an_agent_cannot_answer_for_the_person() {
     for version in GENERATIONS {
@@ -141,7 +142,7 @@ async fn an_agent_cannot_answer_for_the_person() {
     }
 }
 
-/// MCPS.32
+/// spec MCPS.32: What belongs to the holder of one token is out of reach with the other.
 #[tokio::test]
 async fn an_agent_cannot_reach_the_persons_session() {
     let world = World::asking();
@@ -166,7 +167,7 @@ async fn an_agent_cannot_reach_the_persons_session() {
     assert!(!text(&read).is_empty());
 }
 
-/// MCPS.32
+/// spec MCPS.32: What belongs to the holder of one token is out of reach with the other.
 #[tokio::test]
 async fn the_id_of_the_persons_session_is_no_use_to_an_agent() {
     let world = World::usual();
@@ -201,7 +202,8 @@ async fn the_id_of_the_persons_session_is_no_use_to_an_agent() {
     assert_eq!(served.status(&headers("requester"), &ping).await, 404);
 }
 
-/// MCPS.33
+/// spec MCPS.33: Clients of the newer generation that have the same token share one session; each
+/// of the older has its own.
 #[tokio::test]
 async fn requests_that_stand_alone_share_a_session() {
     let world = World::usual();

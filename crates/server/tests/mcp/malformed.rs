@@ -43,7 +43,7 @@ async fn survives(world: &World, greeted: bool, lines: &[Vec<u8>]) -> Value {
     tokio::time::timeout(LIMIT, both).await.expect("it answers")
 }
 
-/// MCPS.40
+/// spec MCPS.40: No line, however malformed, long or deep, ends the server.
 #[tokio::test]
 async fn nothing_that_is_sent_ends_the_server() {
     let world = World::usual();
@@ -134,7 +134,7 @@ fn message() -> impl Strategy<Value = Vec<u8>> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 24, max_shrink_iters: 50, ..ProptestConfig::default() })]
 
-    /// MCPS.40
+    /// spec MCPS.40: No line, however malformed, long or deep, ends the server.
     #[test]
     fn whatever_is_sent_the_server_goes_on(lines in prop::collection::vec(message(), 0..40)) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();

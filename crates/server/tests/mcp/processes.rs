@@ -29,7 +29,8 @@ async fn read(client: &Connected, uri: &str) -> String {
     }
 }
 
-/// MCPS.17, MCPS.18
+/// spec MCPS.17: A process that a call starts is talked to, listed and ended by later calls.
+/// spec MCPS.18: What processes printed are resources, and nothing else is.
 #[tokio::test]
 async fn a_process_is_talked_to_and_its_output_is_a_resource() {
     let world = World::usual();
@@ -53,7 +54,7 @@ async fn a_process_is_talked_to_and_its_output_is_a_resource() {
     }
 }
 
-/// MCPS.19
+/// spec MCPS.19: Who follows such a resource hears when it has changed.
 #[tokio::test]
 async fn who_follows_an_output_hears_that_it_changed() {
     let world = World::usual();

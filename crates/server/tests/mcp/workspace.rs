@@ -6,7 +6,8 @@ use serde_json::json;
 use std::path::Path;
 use std::sync::Arc;
 
-/// MCPS.5
+/// spec MCPS.5: A session works where the person said; if they did not, in the client's root;
+/// without one, where the program was started.
 #[tokio::test]
 async fn it_works_where_the_person_said_or_in_the_clients_root() {
     for version in GENERATIONS {
@@ -31,7 +32,8 @@ async fn it_works_where_the_person_said_or_in_the_clients_root() {
     }
 }
 
-/// MCPS.7
+/// spec MCPS.7: When the client's roots change, later calls work in a session of their own there,
+/// and the processes of the one before end.
 #[tokio::test]
 async fn other_roots_are_another_session() {
     let mut world = World::usual();

@@ -249,7 +249,7 @@ mod tests {
         Entry { client, name: "sandgate", command: "/usr/bin/sandgate", arguments }
     }
 
-    /// MCPS.55
+    /// spec MCPS.55: Each client is told of the server in its own way.
     #[test]
     fn each_client_is_told_in_its_own_way() {
         for client in Client::value_variants() {
@@ -258,7 +258,7 @@ mod tests {
         }
     }
 
-    /// MCPS.56
+    /// spec MCPS.56: When a client's file is changed, nothing else in it is.
     #[test]
     fn nothing_else_in_a_file_changes() {
         let toml = "# mine\nmodel = \"x\" # this one\n\n[mcp_servers.other]\ncommand = 'o' # quoted\n\n[tools]\na = 1\n";
@@ -275,7 +275,7 @@ mod tests {
         insta::assert_snapshot!("vscode-beside", entry(Client::Vscode).added_to("{\n\t\"inputs\": []\n}\n").unwrap());
     }
 
-    /// MCPS.57
+    /// spec MCPS.57: A file that is not in order is left as it is.
     #[test]
     fn a_file_that_is_not_in_order_is_left_as_it_is() {
         for broken in ["{", "[]", "{\"mcpServers\": []}", "{} {}", "{\"a\": 1 \"b\": 2}", "x", "{\"mcpServers\": {\"sandgate\": }}"] {
