@@ -209,10 +209,8 @@ async fn the_rust_sdk_does_it_all() {
 fn the_inspector_lists_and_calls() {
     let world = World::new();
     let inspector = clients().join("node/node_modules/.bin/mcp-inspector");
-    let mut look = world.other("node");
-    look.arg("--version");
-    let has_node = std::panic::catch_unwind(move || Running::start(&mut look).wait().code == Some(0));
-    if !inspector.exists() || !has_node.unwrap_or(false) {
+    let has_node = world.other("node").arg("--version").stdout(Stdio::null()).status().is_ok();
+    if !inspector.exists() || !has_node {
         skipped("the inspector is not here; run scripts/mcp-clients");
         return;
     }
