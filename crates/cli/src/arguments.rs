@@ -15,6 +15,7 @@ use crate::exec::{self, CliExec, CliResume, ExecArguments};
 use crate::generate::{CliCompletions, CliMan};
 #[cfg(unix)]
 use crate::live::{self, AttachArguments, CliSessions, SessionArguments};
+use crate::mcp::{self, CliMcp, McpArguments};
 use crate::patch::{self, CliPatch, PatchArguments};
 use crate::policy::{self, CliPolicy, PolicyArguments};
 use crate::review::{self, CliReview, ReviewArguments};
@@ -40,6 +41,8 @@ pub(crate) enum Verb {
     Review(ReviewArguments),
     /// `sandgate call`.
     Call(CallArguments),
+    /// `sandgate mcp`.
+    Mcp(McpArguments),
     /// `sandgate serve`.
     Serve(ServeArguments),
     /// `sandgate patch`.
@@ -129,6 +132,8 @@ enum CliVerb {
     Sessions(CliSessionsOnDisk),
     /// Make the tool calls of a model, as JSON lines
     Call(CliCall),
+    /// Be the MCP server of the program that starts this
+    Mcp(CliMcp),
     /// Let programs use the gate over HTTP, and a person approve in a browser
     Serve(CliServe),
     /// Apply a patch, or say what it would change
@@ -184,6 +189,7 @@ fn understand(cli: Cli) -> Result<Verb, clap::Error> {
         CliVerb::Exec(exec) => exec::understand(exec).map(Verb::Exec),
         CliVerb::Review(review) => review::understand(review).map(Verb::Review),
         CliVerb::Call(call) => call::understand(call).map(Verb::Call),
+        CliVerb::Mcp(mcp) => mcp::understand(mcp).map(Verb::Mcp),
         CliVerb::Serve(serve) => serve::understand(serve).map(Verb::Serve),
         CliVerb::Patch(patch) => patch::understand(patch).map(Verb::Patch),
         CliVerb::Sandbox(sandbox) => sandbox::understand(sandbox).map(Verb::Sandbox),

@@ -25,6 +25,7 @@ mod generate;
 mod linux_sandbox;
 #[cfg(unix)]
 mod live;
+mod mcp;
 mod notes;
 mod open;
 mod patch;
@@ -55,6 +56,7 @@ fn main() -> ExitCode {
         Ok(Verb::Review(arguments)) => review::review(arguments),
         Ok(Verb::Sessions(arguments)) => sessions::sessions(&arguments),
         Ok(Verb::Call(arguments)) => call::call(&arguments),
+        Ok(Verb::Mcp(arguments)) => mcp::mcp(arguments),
         Ok(Verb::Serve(arguments)) => serve::serve(arguments),
         Ok(Verb::Patch(arguments)) => patch::patch(&arguments),
         Ok(Verb::Sandbox(arguments)) => sandbox::sandbox(arguments),
