@@ -13,6 +13,7 @@ use crate::policy::{self, CliPolicy, PolicyArguments};
 use crate::review::{self, CliReview, ReviewArguments};
 use crate::run::{self, CliRun, RunArguments};
 use crate::sandbox::{self, CliSandbox, SandboxArguments};
+use crate::serve::{self, CliServe, ServeArguments};
 use crate::sessions::CliSessionsOnDisk;
 use crate::trust::CliTrust;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
@@ -32,6 +33,8 @@ pub(crate) enum Verb {
     Review(ReviewArguments),
     /// `sandgate call`.
     Call(CallArguments),
+    /// `sandgate serve`.
+    Serve(ServeArguments),
     /// `sandgate patch`.
     Patch(PatchArguments),
     /// `sandgate sandbox`.
@@ -105,6 +108,8 @@ enum CliVerb {
     Sessions(CliSessionsOnDisk),
     /// Make the tool calls of a model, as JSON lines
     Call(CliCall),
+    /// Let programs use the gate over HTTP, and a person approve in a browser
+    Serve(CliServe),
     /// Apply a patch, or say what it would change
     Patch(CliPatch),
     /// Run one command confined, in this terminal
@@ -138,6 +143,7 @@ fn understand(cli: Cli) -> Result<Verb, clap::Error> {
         CliVerb::Exec(exec) => exec::understand(exec).map(Verb::Exec),
         CliVerb::Review(review) => review::understand(review).map(Verb::Review),
         CliVerb::Call(call) => call::understand(call).map(Verb::Call),
+        CliVerb::Serve(serve) => serve::understand(serve).map(Verb::Serve),
         CliVerb::Patch(patch) => patch::understand(patch).map(Verb::Patch),
         CliVerb::Sandbox(sandbox) => sandbox::understand(sandbox).map(Verb::Sandbox),
         CliVerb::Policy(policy) => policy::understand(policy).map(Verb::Policy),

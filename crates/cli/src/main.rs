@@ -25,6 +25,7 @@ mod policy;
 mod review;
 mod run;
 mod sandbox;
+mod serve;
 mod session;
 mod sessions;
 mod settings;
@@ -47,6 +48,7 @@ fn main() -> ExitCode {
         Ok(Verb::Review(arguments)) => review::review(arguments),
         Ok(Verb::Sessions(arguments)) => sessions::sessions(&arguments),
         Ok(Verb::Call(arguments)) => call::call(&arguments),
+        Ok(Verb::Serve(arguments)) => serve::serve(arguments),
         Ok(Verb::Patch(arguments)) => patch::patch(&arguments),
         Ok(Verb::Sandbox(arguments)) => sandbox::sandbox(arguments),
         Ok(Verb::Policy(arguments)) => policy::policy(arguments),

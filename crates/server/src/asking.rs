@@ -22,3 +22,12 @@ impl ClientApprover {
         self.0.answer(id, decision)
     }
 }
+
+/// On whose behalf a client over HTTP calls, by the token that it came with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Caller {
+    /// Whoever asks for things to be done: an agent.
+    Requester,
+    /// Whoever says what may be done: a person.
+    Approver,
+}

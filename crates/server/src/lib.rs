@@ -7,9 +7,12 @@
 #![forbid(unsafe_code)]
 
 mod asking;
+pub mod http;
+mod live;
 mod opener;
+mod web;
 
-pub use asking::ClientApprover;
+pub use asking::{Caller, ClientApprover};
 pub use opener::{
     NewConversation, OpenError, OpenedConversation, Opener, WantedAgent, WantedSession,
 };

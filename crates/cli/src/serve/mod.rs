@@ -1,0 +1,105 @@
+//! `sandgate serve`: the gate over HTTP, for programs and for the console.
+
+mod arguments;
+mod door;
+mod token_file;
+
+pub(crate) use arguments::{CliServe, ServeArguments, understand};
+
+use crate::agent::{self, KeyProgram};
+use crate::open::CliOpener;
+use crate::settings::config_home;
+use crate::signals::Signals;
+use crate::{exit, notes};
+use door::Door;
+use sandgate_protocol::visible_line;
+use sandgate_runtime::{Desk, Runtime, Stop};
+use sandgate_server::http::{Reached, Server, ServerOptions, Tokens, serve as serve_http};
+use std::io::{self, IsTerminal as _, Write as _};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use token_file::TokenFile;
+use tokio_util::sync::CancellationToken;
+
+/// Serves until somebody ends it.
+pub(crate) fn serve(arguments: ServeArguments) -> ExitCode {
+    // Here, a person who sits there can be asked whether they trust the directory.
+    let prepared = match arguments.session.prepare() {
+        Ok(prepared) => prepared,
+        Err(error) => return ExitCode::from(error.tell()),
+    };
+    let collector = prepared.collector.clone();
+    let code = agent::start(collector.as_deref(), &KeyProgram::default(), |runtime| {
+        work(runtime, arguments)
+    });
+    ExitCode::from(code.unwrap_or_else(|error| {
+        let _ = io::stderr().write_all(&notes::error(&visible_line(&error.to_string()), None));
+        exit::FAILED
+    }))
+}
+
+async fn work(runtime: Arc<Runtime>, arguments: ServeArguments) -> io::Result<u8> {
+    let stop = Stop::default();
+    let _signals = Signals::listen(&stop)?;
+    let home = config_home().ok_or_else(|| io::Error::other("there is no home directory"))?;
+    let directory = home.join("serve");
+    sandgate_runtime::make_private(&directory)?;
+    let ServeArguments { listen, hosts, also, tls, session, model } = arguments;
+    let door = Door::open(&listen, tls.as_ref()).await?;
+    let tokens = Arc::new(Tokens::random()?);
+    let workspace = session.cd.clone().unwrap_or_else(|| PathBuf::from("."));
+    let workspace = workspace.canonicalize().map_err(|error| {
+        io::Error::new(error.kind(), format!("cannot use {}: {error}", workspace.display()))
+    })?;
+    let desk = Arc::new(Desk::default());
+    let server = Server::new(ServerOptions {
+        opener: Arc::new(CliOpener { runtime, session, model }),
+        desk: Arc::clone(&desk),
+        settings: Some(home),
+        scratch: directory.clone(),
+        workspaces: std::iter::once(workspace).chain(also).collect(),
+        tokens: Arc::clone(&tokens),
+        reached: Reached {
+            hosts: hosts.into_iter().chain(door.hosts()).collect(),
+            tls: door.is_tls(),
+        },
+        enforcement: sandgate_runtime::enforcement(),
+        figures: Box::new(String::new),
+        notes: Box::new(|line| {
+            let _ = io::stderr().write_all(&notes::warning(&visible_line(line)));
+        }),
+    });
+    let file = TokenFile::write(&directory, door.name(), door.address(), tokens.requester())?;
+    tell(&door, &file, &tokens);
+    let (listener, _socket) = door.split();
+    let end = CancellationToken::new();
+    let ending = async {
+        tokio::select! {
+            () = stop.interrupt.cancelled() => {}
+            () = stop.cancel.cancelled() => {}
+        }
+        end.cancel();
+    };
+    tokio::join!(serve_http(listener, server, end.clone()), ending);
+    Ok(0)
+}
+
+/// Says where it serves. The approver's token is shown to a person only, at a terminal: what goes to a file
+/// a caged command could read.
+fn tell(door: &Door, file: &TokenFile, tokens: &Tokens) {
+    let stderr = io::stderr();
+    let address = door.address();
+    let mut text = notes::hint(&format!("serving on {address}"));
+    let place = file.path().display();
+    text.extend(notes::hint(&format!("an agent finds its token in {place}")));
+    let console = door.is_for_browsers();
+    text.extend(match stderr.is_terminal() && console {
+        true => {
+            let token = tokens.approver().reveal();
+            notes::hint(&format!("approve in the console: {address}/#token={token}"))
+        }
+        false => notes::hint("sandgate console prints the address where you approve"),
+    });
+    let _ = stderr.lock().write_all(&text);
+}
