@@ -17,12 +17,20 @@ export class Queue {
     /** @type {Map<string, Card>} */
     this.cards = new Map();
     this.element = h("div", { class: "queue" });
+    // Whatever moves under the person's hands is guarded again, also when a card above it grows.
+    this.moves = new ResizeObserver(() => this.settle());
+    this.moves.observe(this.element);
     this.stop = watchQuestions(() => this.update());
     this.update();
   }
 
   close() {
     this.stop();
+    this.moves.disconnect();
+  }
+
+  settle() {
+    for (const card of this.cards.values()) card.settle();
   }
 
   update() {
@@ -42,10 +50,7 @@ export class Queue {
       this.cards.set(asked.id, card);
       this.element.append(card.element);
     }
-    // Whatever moved under the person's hands is guarded again.
-    requestAnimationFrame(() => {
-      for (const card of this.cards.values()) card.settle();
-    });
+    this.settle();
     const first = this.cards.values().next().value;
     const idle = document.activeElement === document.body || document.activeElement === null;
     if (first && (hadFocus || (this.options.focus && idle && !isWriting(document.activeElement)))) {

@@ -1,7 +1,7 @@
 // The audit as a timeline: the records of a call together, the newest first, to be searched and filtered.
 
 import { get } from "./api.js";
-import { chart } from "./chart.js";
+import { chart, filled } from "./chart.js";
 import { fill, h, plural } from "./dom.js";
 import { quoted, shortened, visible, visibleLine } from "./visible.js";
 
@@ -63,10 +63,10 @@ export function auditPage(root, me) {
   };
   const stats = async () => {
     const [, , bucket, hours] = SPANS.find(([value]) => value === span.value) ?? SPANS[0];
-    const since = new Date(Date.now() - hours * 3600_000).toISOString();
+    const since = Date.now() - hours * 3_600_000;
     try {
-      const { buckets } = await get(`/audit/stats?bucket=${bucket}&since=${encodeURIComponent(since)}`);
-      if (!stopped) fill(figure, chart(buckets, bucket));
+      const { buckets } = await get(`/audit/stats?bucket=${bucket}&since=${encodeURIComponent(new Date(since).toISOString())}`);
+      if (!stopped) fill(figure, chart(filled(buckets, bucket, since), bucket));
     } catch (error) {
       if (!stopped) fill(figure, h("p", { class: "empty-line" }, visible(error instanceof Error ? error.message : String(error))));
     }
@@ -156,7 +156,7 @@ function row(group, date, only) {
     h(
       "summary",
       {},
-      h("time", { datetime: date.toISOString(), "data-fixed": true }, date.toLocaleTimeString(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit" })),
+      h("time", { datetime: date.toISOString(), "data-fixed": true }, date.toLocaleTimeString(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" })),
       h("code", { class: "untrusted one-line" }, shortened(title, 300)),
       h(
         "span",

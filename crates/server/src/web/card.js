@@ -151,9 +151,9 @@ export class Card {
     }, GUARD_MS);
   }
 
-  /** Begins the guard anew if the card is not where it was. */
+  /** Begins the guard anew if the card is not where it was on the screen. */
   settle() {
-    const top = this.element.getBoundingClientRect().top + window.scrollY;
+    const { top } = this.element.getBoundingClientRect();
     if (Math.abs(top - this.top) > 1) this.guard();
     this.top = top;
   }
@@ -206,6 +206,8 @@ export class Card {
     const hidden = !this.more.hidden;
     this.more.hidden = hidden;
     this.buttons.querySelector("[data-key=e]")?.setAttribute("aria-expanded", String(!hidden));
+    // The answers are somewhere else now.
+    this.guard();
     if (!hidden && !this.more.hasChildNodes()) fill(this.more, explanation(this.asked, this.choices));
   }
 }
@@ -265,8 +267,8 @@ function whoAsks(asked) {
     "asked by",
     h("span", { class: "front-end" }, visibleLine(asked.front_end)),
     agent ? h("span", {}, " · the subagent ", h("code", {}, visibleLine(agent))) : null,
-    " in ",
-    h("code", { class: "path" }, visibleLine(asked.workspace)),
+    // Where it would run is said above.
+    asked.question.type === "ExecApprovalRequest" && asked.question.cwd === asked.workspace ? null : h("span", {}, " in ", h("code", { class: "path" }, visibleLine(asked.workspace))),
     conversation ? h("span", {}, " · ", h("a", { href: `#/conversations/${encodeURIComponent(conversation)}` }, "conversation")) : null,
   );
 }
@@ -294,7 +296,7 @@ function command(asked, question) {
             "blocked",
             h(
               "ul",
-              { class: "denials untrusted" },
+              { class: "refusals untrusted" },
               denials.slice(0, MOST_DENIALS).map((denial) =>
                 h("li", {}, h("span", { class: "operation" }, visibleLine(denial.operation)), " ", h("code", {}, visibleLine(denial.target)), h("span", { class: "rule" }, ` ${REASONS[denial.rule] ?? visibleLine(denial.rule)}`)),
               ),
@@ -338,7 +340,7 @@ function explanation(asked, choices) {
     if (question.denials?.length) {
       parts.push(
         h("h3", {}, "What the sandbox refused"),
-        h("ul", { class: "denials untrusted" }, question.denials.map((denial) => h("li", {}, h("span", { class: "operation" }, visibleLine(denial.operation)), " ", h("code", {}, visibleLine(denial.target)), h("span", { class: "rule" }, ` ${REASONS[denial.rule] ?? visibleLine(denial.rule)}, by the system call ${visibleLine(denial.syscall)}`)))),
+        h("ul", { class: "refusals untrusted" }, question.denials.map((denial) => h("li", {}, h("span", { class: "operation" }, visibleLine(denial.operation)), " ", h("code", {}, visibleLine(denial.target)), h("span", { class: "rule" }, ` ${REASONS[denial.rule] ?? visibleLine(denial.rule)}, by the system call ${visibleLine(denial.syscall)}`)))),
       );
     }
     const offer = question.grant_offer;

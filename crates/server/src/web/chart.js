@@ -9,13 +9,32 @@ const SERIES = /** @type {const} */ ([
   ["approvals", "Approvals"],
   ["denials", "Denials"],
 ]);
-const WIDTH = 960;
 const HEIGHT = 190;
 const LEFT = 40;
 const BOTTOM = 24;
 const TOP = 10;
 /** So many columns are drawn; of more, the newest. */
 const MOST = 60;
+/** A phone gets a drawing of its own, so that its letters stay as large as all others. */
+const PHONE = "(max-width: 760px)";
+
+/**
+ * Puts empty buckets where nothing was recorded, so that time goes on evenly.
+ *
+ * @param {Bucket[]} buckets
+ * @param {"hour" | "day"} bucket
+ * @param {number} since
+ */
+export function filled(buckets, bucket, since) {
+  const length = bucket === "hour" ? 3_600_000 : 86_400_000;
+  const known = new Map(buckets.map((one) => [Math.floor(new Date(one.start).getTime() / length), one]));
+  /** @type {Bucket[]} */
+  const found = [];
+  for (let at = Math.floor(since / length) + 1; at <= Math.floor(Date.now() / length); at += 1) {
+    found.push(known.get(at) ?? { start: new Date(at * length).toISOString(), commands: 0, approvals: 0, denials: 0 });
+  }
+  return found;
+}
 
 /** The end of an axis: the next round number. @param {number} most */
 function round(most) {
@@ -32,7 +51,7 @@ export function chart(all, bucket) {
   const buckets = all.slice(-MOST);
   const label = (/** @type {Bucket} */ one) => {
     const date = new Date(one.start);
-    return bucket === "hour" ? date.toLocaleTimeString(undefined, { hour: "2-digit", minute: "2-digit" }) : date.toLocaleDateString(undefined, { day: "numeric", month: "short" });
+    return bucket === "hour" ? date.toLocaleTimeString(undefined, { hour: "2-digit", minute: "2-digit", hourCycle: "h23" }) : date.toLocaleDateString(undefined, { day: "numeric", month: "short" });
   };
   const total = (/** @type {keyof Bucket} */ name) => buckets.reduce((sum, one) => sum + Number(one[name]), 0);
   return h(
@@ -43,7 +62,7 @@ export function chart(all, bucket) {
       {},
       SERIES.map(([name, title]) => h("span", { class: `legend ${name}` }, h("strong", {}, count(total(name))), ` ${title.toLowerCase()}`)),
     ),
-    buckets.length === 0 ? h("p", { class: "empty-line" }, "Nothing was recorded in this time.") : drawing(buckets, label),
+    drawing(buckets, label),
     h(
       "details",
       { class: "numbers" },
@@ -55,7 +74,7 @@ export function chart(all, bucket) {
           "table",
           {},
           h("thead", {}, h("tr", {}, h("th", { scope: "col" }, bucket === "hour" ? "Hour" : "Day"), SERIES.map(([, title]) => h("th", { scope: "col" }, title)))),
-          h("tbody", {}, buckets.map((one) => h("tr", {}, h("th", { scope: "row" }, new Date(one.start).toLocaleString(undefined, bucket === "hour" ? { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" } : { day: "numeric", month: "short" })), SERIES.map(([name]) => h("td", {}, count(one[name])))))),
+          h("tbody", {}, buckets.map((one) => h("tr", {}, h("th", { scope: "row" }, new Date(one.start).toLocaleString(undefined, bucket === "hour" ? { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit", hourCycle: "h23" } : { day: "numeric", month: "short" })), SERIES.map(([name]) => h("td", {}, count(one[name])))))),
         ),
       ),
     ),
@@ -67,16 +86,18 @@ export function chart(all, bucket) {
  * @param {(one: Bucket) => string} label
  */
 function drawing(buckets, label) {
+  const phone = matchMedia(PHONE).matches;
+  const width = phone ? 420 : 960;
   const top = round(Math.max(...buckets.flatMap((one) => SERIES.map(([name]) => one[name]))));
-  const slot = (WIDTH - LEFT) / Math.max(buckets.length, 12);
-  const bar = Math.min(14, (slot - 4) / SERIES.length);
+  const slot = (width - LEFT) / Math.max(buckets.length, 12);
+  const bar = Math.min(14, (slot - (phone ? 1 : 4)) / SERIES.length);
   const y = (/** @type {number} */ value) => TOP + (HEIGHT - TOP - BOTTOM) * (1 - value / top);
-  const every = Math.ceil(buckets.length / 10);
+  const every = Math.ceil(buckets.length / (phone ? 5 : 10));
   return svg(
     "svg",
-    { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": "Commands, approvals and denials over time. The table below has the numbers." },
+    { viewBox: `0 0 ${width} ${HEIGHT}`, role: "img", "aria-label": "Commands, approvals and denials over time. The table below has the numbers." },
     [0, 0.5, 1].map((part) => [
-      svg("line", { class: "grid", x1: LEFT, x2: WIDTH, y1: y(top * part), y2: y(top * part) }),
+      svg("line", { class: "grid", x1: LEFT, x2: width, y1: y(top * part), y2: y(top * part) }),
       svg("text", { class: "axis", x: LEFT - 8, y: y(top * part) + 4, "text-anchor": "end" }, count(Math.round(top * part))),
     ]).flat(),
     buckets.map((one, index) => {
@@ -88,7 +109,7 @@ function drawing(buckets, label) {
         svg("rect", { class: "hover", x: LEFT + index * slot, y: TOP, width: slot, height: HEIGHT - TOP - BOTTOM }),
         SERIES.map(([name], place) => {
           const height = one[name] === 0 ? 0 : Math.max(2, HEIGHT - BOTTOM - y(one[name]));
-          return svg("rect", { class: `bar ${name}`, x: (left + place * bar).toFixed(1), y: (HEIGHT - BOTTOM - height).toFixed(1), width: Math.max(bar - 1.5, 1).toFixed(1), height: height.toFixed(1), rx: Math.min(2, bar / 4) });
+          return svg("rect", { class: `bar ${name}`, x: (left + place * bar).toFixed(1), y: (HEIGHT - BOTTOM - height).toFixed(1), width: Math.max(bar - (phone ? 0.5 : 1.5), 1).toFixed(1), height: height.toFixed(1), rx: Math.min(2, bar / 4) });
         }),
         index % every === 0 ? svg("text", { class: "axis", x: LEFT + (index + 0.5) * slot, y: HEIGHT - 6, "text-anchor": "middle" }, label(one)) : null,
       );

@@ -500,6 +500,7 @@ class One {
 
   follow() {
     if (this.stick) this.scroller.scrollTop = this.scroller.scrollHeight;
+    this.queue.settle();
   }
 
   /** Ends the live session; what was said stays written down. */

@@ -209,7 +209,7 @@ export function patch(changes) {
     h(
       "div",
       { class: "patch-head" },
-      h("ul", { class: "file-list", "aria-label": "Files" }, changes.map((change) => h("li", {}, letter(change), h("span", { class: "path" }, names(change))))),
+      changes.length > 1 && h("ul", { class: "file-list", "aria-label": "Files" }, changes.map((change) => h("li", {}, letter(change), h("span", { class: "path" }, names(change))))),
       toggle,
     ),
     files,
