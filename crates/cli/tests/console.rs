@@ -64,7 +64,8 @@ fn tools() -> Option<Tools> {
 
 /// The directory of the scenarios.
 fn scenarios() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../server/tests/console")
+    let here = std::env::var_os("CARGO_MANIFEST_DIR").unwrap_or(env!("CARGO_MANIFEST_DIR").into());
+    Path::new(&here).join("../server/tests/console")
 }
 
 /// A server with a console, and a browser before it.

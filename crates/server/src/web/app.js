@@ -85,7 +85,7 @@ function signIn(message) {
 }
 
 function live() {
-  return h("div", { id: "live", class: "visually-hidden", "aria-live": "assertive", role: "status" });
+  return h("div", { id: "live", class: "visually-hidden", "aria-live": "assertive" });
 }
 
 function leave() {

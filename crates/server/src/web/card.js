@@ -88,7 +88,7 @@ export class Card {
       ...(asked.question.type === "ExecApprovalRequest" ? command(asked, asked.question) : changes(asked, asked.question)),
       this.more,
       this.message,
-      this.saying,
+      options.mayAnswer ? this.saying : null,
       this.buttons,
     );
     this.drawButtons();

@@ -10,7 +10,8 @@ import { shortened, visible, visibleLine } from "./visible.js";
 /** @typedef {import("./types.js").Conversation} Conversation */
 /** @typedef {import("./types.js").Me} Me */
 
-const LIST_EVERY_MS = 4000;
+const LIST_EVERY_MS = 5000;
+const PAGE = 50;
 /** So many events of what was before are read. */
 const MOST_REPLAYED = 20_000;
 const LONGEST_MESSAGE = 500_000;
@@ -40,11 +41,22 @@ export function conversationsPage(root, me, id) {
   let stopped = false;
   /** @type {number | undefined} */
   let timer;
+  /** Those that the person asked for beyond the first page. @type {Conversation[]} */
+  let older = [];
+  const more = async (/** @type {Conversation} */ last) => {
+    const { conversations } = await get(`/conversations?limit=${PAGE}&before=${encodeURIComponent(last.id)}`);
+    older = [...older, ...conversations];
+    await refresh();
+  };
   const refresh = async () => {
     clearTimeout(timer);
     try {
-      const { conversations } = await get("/conversations");
-      if (!stopped) drawList(list, conversations, id);
+      const { conversations } = await get(`/conversations?limit=${PAGE}`);
+      const last = older.at(-1) ?? conversations.at(-1);
+      // One page of a list is full as long as there may be another.
+      const mayBeMore = last?.state === "recorded" && (older.length || conversations.length) % PAGE === 0;
+      if (!stopped) drawList(list, [...conversations, ...older], id);
+      if (!stopped && mayBeMore) list.append(h("li", {}, h("button", { type: "button", class: "link older", onclick: () => void more(/** @type {Conversation} */ (last)) }, "Show older")));
     } catch (error) {
       if (!stopped && !list.hasChildNodes()) fill(list, h("li", { class: "empty-line" }, visible(String(error instanceof Error ? error.message : error))));
     }

@@ -2,6 +2,7 @@
 // request to anywhere else than the server ends the test.
 
 import { createRequire } from "node:module";
+import { connect, createServer } from "node:net";
 import { join } from "node:path";
 
 const { CONSOLE_TOOLS, CONSOLE_CHROMIUM, CONSOLE_URL } = process.env;
@@ -18,9 +19,10 @@ export async function launch() {
     async page(token, options = {}) {
       const context = await browser.newContext({ viewport: DESKTOP, reducedMotion: "reduce", locale: "en-GB", timezoneId: "UTC", ...options });
       const page = await context.newPage();
-      watch(page, complaints);
+      watch(page, options.url ?? CONSOLE_URL, complaints);
       if (options.before) await options.before(page);
-      await page.goto(token ? `${CONSOLE_URL}/#token=${token}` : `${CONSOLE_URL}/`);
+      const url = options.url ?? CONSOLE_URL;
+      await page.goto(token ? `${url}/#token=${token}` : `${url}/`);
       if (token) await page.waitForSelector(".nav");
       return page;
     },
@@ -28,8 +30,8 @@ export async function launch() {
   };
 }
 
-function watch(page, complaints) {
-  const expected = /401|403|404|409|net::ERR_INTERNET_DISCONNECTED|net::ERR_FAILED/;
+function watch(page, url, complaints) {
+  const expected = /401|403|404|409|net::ERR_CONNECTION|net::ERR_INCOMPLETE|net::ERR_EMPTY/;
   page.on("console", (message) => {
     if (message.type() !== "error" && message.type() !== "warning") return;
     // The browser itself reports refused requests; the page shows what the server said.
@@ -43,9 +45,39 @@ function watch(page, complaints) {
   });
   page.on("popup", (popup) => complaints.push(`popup: ${popup.url()}`));
   page.on("request", (request) => {
-    const url = request.url();
-    if (!url.startsWith(`${CONSOLE_URL}/`) && !url.startsWith("data:")) complaints.push(`request: ${url}`);
+    const asked = request.url();
+    if (!asked.startsWith(`${url}/`) && !asked.startsWith("data:")) complaints.push(`request: ${asked}`);
   });
+}
+
+/** A line to the server that can be cut. */
+export async function line() {
+  const { hostname, port } = new URL(CONSOLE_URL);
+  const open = new Set();
+  const server = createServer((near) => {
+    const far = connect(Number(port), hostname);
+    for (const [from, to] of [[near, far], [far, near]]) {
+      open.add(from);
+      from.pipe(to);
+      from.on("error", () => to.destroy());
+      from.on("close", () => {
+        open.delete(from);
+        to.destroy();
+      });
+    }
+  });
+  const listen = (at) => new Promise((resolve) => server.listen(at, "127.0.0.1", resolve));
+  await listen(0);
+  const own = server.address().port;
+  return {
+    url: `http://127.0.0.1:${own}`,
+    cut() {
+      const closed = new Promise((resolve) => server.close(resolve));
+      for (const socket of open) socket.destroy();
+      return closed;
+    },
+    mend: () => listen(own),
+  };
 }
 
 /** Goes to a page of the console. */

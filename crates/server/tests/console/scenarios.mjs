@@ -3,7 +3,7 @@
 
 import { copyFileSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { card, check, go, idle, same, start } from "./browser.mjs";
+import { card, check, go, idle, line, same, start } from "./browser.mjs";
 import { looks } from "./looks.mjs";
 
 const { CONSOLE_URL, CONSOLE_APPROVER, CONSOLE_REQUESTER, CONSOLE_WORLD, CONSOLE_SHOTS, CONSOLE_HOW } = process.env;
@@ -316,7 +316,7 @@ export async function hostile({ page: open }) {
     cards: document.querySelectorAll(".card").length,
     controls: /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200b-\u200f\u202a-\u202e\u2066-\u2069]/.test(document.querySelector(".transcript").textContent),
   }));
-  same(made, { pwned: true, elements: 0, links: ["https://example.com/"], cards: 0, controls: false }, "what became of it");
+  same(made, { pwned: true, elements: 0, links: ["https://example.com/", "https://example.com/p.png"], cards: 0, controls: false }, "what became of it");
   check((await page.locator(".cell.model").last().textContent()).includes("(https://example.com/)"), "where a link leads is shown");
   // Nothing is painted outside of its cell, and nothing is wider than it.
   for (const viewport of [{ width: 1280, height: 800 }, { width: 360, height: 740 }]) {
@@ -351,8 +351,9 @@ export async function longOutput({ page: open }) {
 
 /** Title, picture, voice and notification tell that somebody waits; what is lost comes again. */
 export async function told({ page: open }) {
+  const wire = await line();
   const page = await open(CONSOLE_APPROVER, {
-    permissions: ["notifications"],
+    url: wire.url,
     before: (fresh) =>
       fresh.addInitScript(() => {
         window.told = [];
@@ -372,24 +373,28 @@ export async function told({ page: open }) {
   await page.locator(".nav .number", { hasText: "1" }).waitFor();
   check((await page.title()).startsWith("(1) "), `title: ${await page.title()}`);
   check((await page.locator("link[rel=icon]").getAttribute("href")) !== picture, "the picture is the same");
+  await go(page, new URL(asker.url()).hash);
+  await page.locator(".cell.call", { hasText: "touch one" }).waitFor();
   await page.locator("#live", { hasText: "An approval waits" }).waitFor({ state: "attached" });
   const notes = await page.evaluate(() => window.told);
   check(notes.length === 1 && notes[0][0] === "An approval waits" && notes[0][1].includes("touch one"), `notifications: ${JSON.stringify(notes)}`);
 
   // Without a connection there is a banner; what happened meanwhile is there when it is back.
-  await page.context().route("**/approvals/events", (route) => route.abort());
-  await page.context().setOffline(true);
-  await page.evaluate(() => window.dispatchEvent(new Event("offline")));
+  await wire.cut();
   await page.locator(".banner").waitFor();
   await answer(asker, "touch one", "y");
   await card(asker, "touch two");
-  await page.context().setOffline(false);
-  await page.context().unroute("**/approvals/events");
+  await wire.mend();
   await page.locator(".banner").waitFor({ state: "hidden" });
+  await page.locator(".cell.call", { hasText: "touch two" }).waitFor();
+  const calls = await page.locator(".cell.call summary").allTextContents();
+  same(calls.map((text) => /touch \w+/.exec(text)?.[0]), ["touch one", "touch two"], "calls, none lost and none twice");
+  await page.locator(".cell.call", { hasText: "touch one" }).locator(".status", { hasText: "exit 0" }).waitFor();
   await go(page, "#/approvals");
   await card(page, "touch two");
   await answer(page, "touch two", "a");
   await page.waitForFunction(() => !document.title.startsWith("("));
+  await wire.cut();
 }
 
 /** Everything can be reached by keys, and `?` says how. */
