@@ -114,6 +114,9 @@ impl Console {
         node.env("CONSOLE_URL", url).env("CONSOLE_APPROVER", approver).env("CONSOLE_HOW", how);
         node.env("CONSOLE_REQUESTER", told["requester_token"].as_str().unwrap());
         node.env("CONSOLE_WORLD", world.home());
+        // What a browser keeps is nothing that a turn changed.
+        let browser = tempfile::tempdir().unwrap();
+        node.env("HOME", browser.path()).env("TMPDIR", browser.path());
         if let Some(shots) = std::env::var_os("SANDGATE_CONSOLE_SHOTS") {
             node.env("CONSOLE_SHOTS", shots);
         }
@@ -180,8 +183,9 @@ fn answers(how: &'static str) {
     {
         assert_eq!(world.path(name).exists(), is_there, "{name}");
     }
-    let rules = fs::read_to_string(world.path(".codex/rules/default.rules")).unwrap();
-    assert!(rules.contains("mkdir"), "{rules}");
+    // The rule is kept: nobody is asked, and nobody could be.
+    let again = world.sandgate(&[&["run"], CAREFUL, &["--", "mkdir", "again"]].concat());
+    assert_eq!((again.code, world.path("again").exists()), (Some(0), true), "{}", again.stderr);
     let recorded = world.sandgate(&["audit", "show", "--json"]).stdout().to_owned();
     for word in ["approved_for_session", "approved_with_rule", "use make instead", "aborted"] {
         assert!(recorded.contains(word), "{word}: {recorded}");
