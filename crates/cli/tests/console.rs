@@ -365,17 +365,14 @@ fn every_page_has_a_key() {
 /// to 1 if it is large.
 #[test]
 fn every_page_looks_right() {
-    let watch = "printf 'watching src/\\n\\033[32mbuilt\\033[0m in 0.4 s\\n'; exec sleep 1000";
-    let tests = "printf '\\033[1mrunning 3 tests\\033[0m\\ntest greets ... \\033[32mok\\033[0m\\n\
-        test lamp::stays_lit ... \\033[31mFAILED\\033[0m\\ntest lamp::is_warm ... \\033[32mok\\033[0m\\n'; exit 101";
     let fix = "*** Begin Patch\n*** Update File: lamp.rs\n@@\n pub fn lamp() -> Lamp {\n-    Lamp::off()\n\
         +    // The keeper sleeps; the lamp does not.\n+    Lamp::lit(Colour::Warm)\n }\n*** End Patch\n";
     let plan = "The lamp goes out after a second. The plan:\n\n1. run the tests\n2. keep the lamp lit in `lamp.rs`\n\
         3. commit";
     let usage = json!({ "type": "usage", "input_tokens": 18_412, "output_tokens": 903 });
     let lamp = [
-        json!([says(plan), live(watch), usage]),
-        json!([runs(tests), usage]),
+        json!([says(plan), live("./watch"), usage]),
+        json!([runs("./test --all"), usage]),
         json!([{ "type": "call", "name": "apply_patch", "input": fix }, usage]),
         json!([runs("git commit -qam 'Keep the lamp lit'"), usage]),
         says("It is committed."),
@@ -384,6 +381,31 @@ fn every_page_looks_right() {
     let world = &console.world;
     let lines = "pub fn lamp() -> Lamp {\n    Lamp::off()\n}\n";
     fs::write(world.path("lamp.rs"), lines).unwrap();
+    let [bold, red, green, plain] = [1, 31, 32, 0].map(|number| format!("\\033[{number}m"));
+    let ok = format!("{green}ok{plain}");
+    let tests = format!(
+        "printf '{bold}running 3 tests{plain}\\ntest greets ... {ok}\\ntest lamp::stays_lit ... \
+         {red}FAILED{plain}\\ntest lamp::is_warm ... {ok}\\n'; exit 101"
+    );
+    let watch = format!(
+        "printf 'watching {bold}lamp.rs{plain}\\n{green}built in 0.4 s{plain}\\n'; exec sleep 1000"
+    );
+    for (name, script) in [("test", tests), ("watch", watch)] {
+        fs::write(world.path(name), format!("#!/bin/sh\n{script}\n")).unwrap();
+        let runnable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+        fs::set_permissions(world.path(name), runnable).unwrap();
+    }
+    // Something for the audit to tell.
+    for (answer, command) in [
+        ("approve", "touch lamp.rs"),
+        ("approve", "touch lamp.rs"),
+        ("deny", "rm -rf lamp.rs"),
+        ("approve", "cat lamp.rs"),
+    ] {
+        let words = ["run", "--ask-for-approval", "untrusted", "--decide", answer, "--"];
+        let command: Vec<&str> = command.split(' ').collect();
+        world.sandgate(&[&words, &*command].concat());
+    }
     for words in [
         &["init", "--quiet"] as &[&str],
         &["config", "user.name", "Ada"],

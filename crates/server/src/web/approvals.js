@@ -10,7 +10,7 @@ import { answered, areQuestionsKnown, openQuestions, watchQuestions } from "./qu
 /** Cards of questions that come and go, kept in step with what is open. */
 export class Queue {
   /**
-   * @param {{mayAnswer: boolean, only?: (asked: OpenQuestion) => boolean, focus?: boolean}} options
+   * @param {{mayAnswer: boolean, only?: (asked: OpenQuestion) => boolean, focus?: boolean, changed?: (waiting: number) => void}} options
    */
   constructor(options) {
     this.options = options;
@@ -51,6 +51,7 @@ export class Queue {
       this.element.append(card.element);
     }
     this.settle();
+    this.options.changed?.(this.cards.size);
     const first = this.cards.values().next().value;
     const idle = document.activeElement === document.body || document.activeElement === null;
     if (first && (hadFocus || (this.options.focus && idle && !isWriting(document.activeElement)))) {

@@ -3,7 +3,7 @@
 import { get } from "./api.js";
 import { chart, filled } from "./chart.js";
 import { fill, h, plural } from "./dom.js";
-import { quoted, shortened, visible, visibleLine } from "./visible.js";
+import { commandLine, quoted, shortened, visible, visibleLine } from "./visible.js";
 
 /** @typedef {import("./types.js").AuditEntry} AuditEntry */
 
@@ -149,7 +149,7 @@ function row(group, date, only) {
   const judged = of("judged")[0];
   const first = group[0].record;
   const blocked = of("ended").reduce((sum, record) => sum + (record.denials?.length ?? 0) + (record.more_denials ?? 0), 0);
-  const title = asked ? (asked.argv?.length ? quoted(asked.argv) : visibleLine(asked.tool)) : words(first);
+  const title = asked ? called(asked) : words(first);
   return h(
     "details",
     { class: "audit-row", "data-kind": first.type },
@@ -182,6 +182,13 @@ function row(group, date, only) {
     ),
     h("p", { class: "session-line" }, "session ", h("button", { type: "button", class: "link", onclick: () => only(group[0].session) }, visibleLine(group[0].session))),
   );
+}
+
+/** What was asked for, as one line. @param {any} asked */
+function called(asked) {
+  if (!asked.argv?.length) return visibleLine(asked.tool);
+  if (asked.tool === "apply_patch") return `apply_patch ${asked.argv.map(visibleLine).join(", ")}`;
+  return commandLine(asked.argv);
 }
 
 /** @param {string} decision */

@@ -216,7 +216,7 @@ class One {
       usage: (event) => this.usage(event),
       working: (working) => this.work(working),
     });
-    this.queue = new Queue({ mayAnswer: me.role === "approver", only: (asked) => asked.conversation === id });
+    this.queue = new Queue({ mayAnswer: me.role === "approver", only: (asked) => asked.conversation === id, changed: (number) => this.drawState(number) });
     this.note = h("p", { class: "form-message", role: "alert", hidden: true });
     this.queued = h("ul", { class: "queued", "aria-label": "Messages that wait" });
     this.text = h("textarea", { rows: "1", "aria-label": "Message", placeholder: "Say something", maxlength: LONGEST_MESSAGE });
@@ -384,8 +384,7 @@ class One {
   work(working) {
     const ended = this.working && !working;
     this.working = working;
-    this.state.className = `status ${working ? "working" : "good"}`;
-    this.state.textContent = working ? "working" : "idle";
+    this.drawState(this.queue.cards.size);
     this.stopButton.hidden = !working;
     this.button.title = working ? "It is sent when the turn is over" : "Send";
     if (ended) {
@@ -393,6 +392,13 @@ class One {
       this.listChanged();
       void get(this.path()).then((one) => this.head(one), () => {});
     }
+  }
+
+  /** @param {number} questions */
+  drawState(questions) {
+    const [kind, word] = questions > 0 ? ["waiting", "waits for an answer"] : this.working ? ["working", "working"] : ["good", "idle"];
+    this.state.className = `status ${kind}`;
+    this.state.textContent = word;
   }
 
   /** @param {any} event */

@@ -4,7 +4,7 @@ import { bytesOf, get, post, remove, Stream } from "./api.js";
 import { fill, h, icon, size } from "./dom.js";
 import { setPage } from "./notify.js";
 import { openScreen } from "./screen.js";
-import { quoted, shortened, visible, visibleLine } from "./visible.js";
+import { commandLine, shortened, visible, visibleLine } from "./visible.js";
 
 /** @typedef {import("./types.js").Process} Process */
 /** @typedef {import("./types.js").Me} Me */
@@ -81,7 +81,7 @@ function drawList(list, processes, id) {
           "a",
           { href: `#/terminals/${encodeURIComponent(process.id)}`, "aria-current": process.id === id ? "page" : null },
           h("span", { class: `dot ${process.state}`, title: STATES[process.state] ?? process.state }),
-          h("code", { class: "name untrusted" }, shortened(quoted(process.command), 120)),
+          h("code", { class: "name untrusted" }, shortened(commandLine(process.command), 120)),
           h("span", { class: "sub" }, h("span", { class: "state" }, ended(process)), process.printed_bytes === undefined ? "" : ` · ${size(process.printed_bytes)} printed`),
         ),
       ),
@@ -172,7 +172,7 @@ class Attached {
 
   /** @param {Process} process */
   head(process) {
-    const words = shortened(quoted(process.command), 200);
+    const words = shortened(commandLine(process.command), 200);
     fill(this.title, h("code", {}, words));
     setPage(shortened(words, 60));
     const facts = [visibleLine(process.cwd), process.pid ? `pid ${process.pid}` : ""].filter(Boolean);

@@ -6,7 +6,7 @@ import { Output, output } from "./ansi.js";
 import { patch, unifiedDiff } from "./diff.js";
 import { count, fill, h, plural } from "./dom.js";
 import { markdown } from "./markdown.js";
-import { quoted, shortened, visible, visibleLine } from "./visible.js";
+import { commandLine, shortened, visible, visibleLine } from "./visible.js";
 
 /** So many cells stay on the page. */
 const MOST_CELLS = 400;
@@ -25,7 +25,7 @@ export function callTitle(tool, input) {
   }
   if (asked === null || typeof asked !== "object") return shortened(visibleLine(input), 160);
   const words = asked.command ?? asked.cmd;
-  if (typeof words === "string" || Array.isArray(words)) return shortened(typeof words === "string" ? visibleLine(words) : quoted(words.map(String)), 300);
+  if (typeof words === "string" || Array.isArray(words)) return shortened(commandLine(typeof words === "string" ? words : words.map(String)), 300);
   const first = asked.path ?? asked.file_path ?? asked.pattern ?? asked.query ?? asked.input ?? asked.process_id ?? asked.task;
   return shortened(visibleLine(typeof first === "string" ? first : input), 160);
 }
@@ -62,17 +62,22 @@ class Call {
 
   unfold() {
     if (!this.element.open || this.asked.hasChildNodes() || this.input === "") return;
-    let text = this.input;
+    this.asked.hidden = this.hasPatch;
+    let asked;
     try {
-      const parsed = JSON.parse(text);
-      // A command that the title shows whole is not shown twice.
-      if (Object.keys(parsed).every((name) => ["command", "cmd", "login"].includes(name)) && this.title.textContent === quoted(parsed.command ?? parsed.cmd)) return;
-      text = JSON.stringify(parsed, null, 2);
+      asked = JSON.parse(this.input);
     } catch {
       // It is the tool's own kind of text.
     }
-    this.asked.hidden = this.hasPatch;
-    fill(this.asked, h("pre", { class: "untrusted", tabindex: "0" }, visible(shortened(text, LONGEST_INPUT))));
+    const words = asked?.command ?? asked?.cmd;
+    if (words === undefined || callTitle("", this.input) !== this.title.textContent || this.title.textContent.endsWith(" more characters]")) {
+      const text = asked === undefined ? this.input : JSON.stringify(asked, null, 2);
+      fill(this.asked, h("pre", { class: "untrusted", tabindex: "0" }, visible(shortened(text, LONGEST_INPUT))));
+      return;
+    }
+    // The command is the title; what else was asked for is said beside it.
+    const rest = Object.entries(asked).filter(([name]) => name !== "command" && name !== "cmd");
+    fill(this.asked, rest.map(([name, value]) => h("span", { class: "chip untrusted" }, `${visibleLine(name)}: ${shortened(visibleLine(typeof value === "string" ? value : JSON.stringify(value)), 500)}`)));
   }
 
   /** @param {string} text @param {string} [kind] */
@@ -260,7 +265,7 @@ export class Transcript {
         this.call(event.call_id).done(event);
         break;
       case "ExecCommandBegin": {
-        const call = this.call(event.call_id, "command", "", quoted(event.command));
+        const call = this.call(event.call_id, "command", "", commandLine(event.command));
         call.began(event);
         call.element.open = true;
         call.out();

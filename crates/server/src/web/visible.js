@@ -83,3 +83,15 @@ export function quoted(words) {
     /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`;
   return words.map((word) => visibleLine(quote(word))).join(" ");
 }
+
+/**
+ * A command as a person would write it: the script alone where a shell is only there to read it.
+ *
+ * @param {string[] | string} words
+ */
+export function commandLine(words) {
+  if (typeof words === "string") return visibleLine(words);
+  const [program = "", flag = "", script] = words;
+  const isShell = words.length === 3 && /(^|\/)(ba|z|da|k)?sh$/.test(program) && /^-l?c$/.test(flag);
+  return isShell ? visibleLine(script) : quoted(words);
+}

@@ -235,7 +235,7 @@ export async function terminal({ page: open }) {
   await start(page, "go");
   await idle(page);
   await go(page, "#/terminals");
-  await page.locator(".side-list a", { hasText: "sh" }).first().click();
+  await page.locator(".side-list a", { hasText: "ready>" }).first().click();
   const screen = page.locator(".xterm-rows");
   await screen.getByText("ready>").waitFor();
   await page.keyboard.type("hello there");
@@ -463,7 +463,7 @@ export async function pages(browser) {
         await page.getByText("Options").click();
         await page.getByText("Do not write it down").waitFor();
       });
-      await visit("terminal", process, () => page.locator(".xterm-rows").getByText("watching").first().waitFor());
+      await visit("terminal", process, () => page.locator(".xterm-rows").getByText("built in").first().waitFor());
       await visit("audit", "#/audit", () => page.locator(".audit-row").first().waitFor());
       await visit("settings", "#/settings", () => page.getByText("This server").waitFor());
       await page.context().close();
@@ -476,6 +476,7 @@ export async function pages(browser) {
 const KEPT = /^(approvals|patch|conversation|terminal|audit|settings|new|sign-in)-(desktop-light|phone-dark)$|^(approvals|audit)-desktop-dark$|^(approvals|conversation)-phone-light$/;
 
 async function keep(page, name, size, theme, wrong) {
+  await page.mouse.move(1, 1);
   for (const complaint of await looks(page)) wrong.push(`${name}, ${size}, ${theme}: ${complaint}`);
   const file = `${name}-${size}-${theme}`;
   if (!CONSOLE_SHOTS || !(KEPT.test(file) || process.env.CONSOLE_ALL_SHOTS)) return;
