@@ -1,7 +1,7 @@
 // The page of questions: the oldest first, the first of them with the focus.
 
 import { Card, decisionWord } from "./card.js";
-import { fill, h, icon, isWriting, moment, plural } from "./dom.js";
+import { choices, fill, h, icon, isWriting, moment, plural } from "./dom.js";
 import { askForNotifications, notificationState, summary } from "./notify.js";
 import { answered, areQuestionsKnown, openQuestions, watchQuestions } from "./questions.js";
 
@@ -82,8 +82,12 @@ export function approvalsPage(root, me) {
   const history = h("section", { class: "answered" });
   const bell = h("div", { class: "hint", hidden: true });
   const drawBell = () => {
-    bell.hidden = !mayAnswer || notificationState() !== "default";
-    fill(bell, h("span", {}, "Be told when something waits while you look elsewhere."), h("button", { type: "button", class: "button small", onclick: () => void askForNotifications().then(drawBell) }, "Allow notifications"));
+    bell.hidden = !mayAnswer || notificationState() !== "default" || choices.get("bell") === "no";
+    const no = () => {
+      choices.set("bell", "no");
+      drawBell();
+    };
+    fill(bell, h("span", {}, "Be told when something waits while you look elsewhere."), h("span", { class: "hint-actions" }, h("button", { type: "button", class: "link", onclick: no }, "No, thanks"), h("button", { type: "button", class: "button small", onclick: () => void askForNotifications().then(drawBell) }, "Allow notifications")));
   };
   const draw = () => {
     const number = openQuestions().length;

@@ -39,7 +39,7 @@ export function filled(buckets, bucket, since) {
 /** The end of an axis: the next round number. @param {number} most */
 function round(most) {
   const power = 10 ** Math.floor(Math.log10(Math.max(most, 1)));
-  const found = [1, 2, 4, 5, 10].map((step) => step * power).find((value) => value >= most);
+  const found = [1, 2, 4, 6, 8, 10].map((step) => step * power).find((value) => value >= most);
   return Math.max(found ?? most, 4);
 }
 
