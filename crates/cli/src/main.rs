@@ -6,15 +6,22 @@
 #![forbid(unsafe_code)]
 
 mod agent;
+#[cfg(unix)]
+mod approvals;
 mod arguments;
 mod audit;
 mod call;
 mod config;
 #[cfg(unix)]
+mod console;
+#[cfg(unix)]
 mod daemon;
 mod decide;
+mod demo;
+mod doctor;
 mod exec;
 mod exit;
+mod generate;
 mod linux_sandbox;
 #[cfg(unix)]
 mod live;
@@ -57,10 +64,20 @@ fn main() -> ExitCode {
         #[cfg(unix)]
         Ok(Verb::Attach(arguments)) => live::attach(&arguments),
         #[cfg(unix)]
+        Ok(Verb::Approvals(arguments)) => approvals::approvals(&arguments),
+        #[cfg(unix)]
+        Ok(Verb::Console(arguments)) => console::console(&arguments),
+        #[cfg(unix)]
         Ok(Verb::Daemon(arguments)) => daemon::daemon(&arguments),
         Ok(Verb::Audit(arguments)) => audit::audit(&arguments),
         Ok(Verb::Config(arguments)) => config::config(&arguments),
         Ok(Verb::Trust(arguments)) => trust::trust(&arguments),
+        Ok(Verb::Demo(arguments)) => demo::demo(&arguments),
+        Ok(Verb::Doctor(arguments)) => doctor::doctor(&arguments),
+        Ok(Verb::Completions(arguments)) => {
+            generate::completions(&arguments, arguments::definition())
+        }
+        Ok(Verb::Man(arguments)) => generate::man(&arguments, arguments::definition()),
         Err(error) => {
             // Help and version come this way too; they are no errors and go to standard output.
             let _ = error.print();

@@ -6,15 +6,15 @@ mod token_file;
 
 pub(crate) use arguments::{CliServe, ServeArguments, understand};
 
-use crate::agent::{self, KeyProgram};
 use crate::open::CliOpener;
 use crate::settings::config_home;
 use crate::signals::Signals;
+use crate::telemetry::{self, Figures};
 use crate::{exit, notes};
 use door::Door;
 use sandgate_protocol::visible_line;
 use sandgate_runtime::{Desk, Runtime, Stop};
-use sandgate_server::http::{Reached, Server, ServerOptions, Tokens, serve as serve_http};
+use sandgate_server::http::{Limits, Reached, Server, ServerOptions, Tokens, serve as serve_http};
 use std::io::{self, IsTerminal as _, Write as _};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -29,17 +29,30 @@ pub(crate) fn serve(arguments: ServeArguments) -> ExitCode {
         Ok(prepared) => prepared,
         Err(error) => return ExitCode::from(error.tell()),
     };
-    let collector = prepared.collector.clone();
-    let code = agent::start(collector.as_deref(), &KeyProgram::default(), |runtime| {
-        work(runtime, arguments)
-    });
-    ExitCode::from(code.unwrap_or_else(|error| {
+    let code = start(prepared.collector.as_deref(), arguments).unwrap_or_else(|error| {
         let _ = io::stderr().write_all(&notes::error(&visible_line(&error.to_string()), None));
         exit::FAILED
-    }))
+    });
+    ExitCode::from(code)
 }
 
-async fn work(runtime: Arc<Runtime>, arguments: ServeArguments) -> io::Result<u8> {
+/// Makes the two runtimes, ours first: it forks, and that must come before threads.
+fn start(collector: Option<&str>, arguments: ServeArguments) -> io::Result<u8> {
+    let runtime = Arc::new(Runtime::start().map_err(io::Error::other)?);
+    let figures = Figures::default();
+    let _telemetry = telemetry::start_counting(collector, Some(figures.clone()));
+    let asynchronous = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let code = asynchronous.block_on(work(runtime, figures, arguments));
+    // What somebody may still be reading from a disk cannot be called off.
+    asynchronous.shutdown_background();
+    code
+}
+
+async fn work(
+    runtime: Arc<Runtime>,
+    figures: Figures,
+    arguments: ServeArguments,
+) -> io::Result<u8> {
     let stop = Stop::default();
     let _signals = Signals::listen(&stop)?;
     let home = config_home().ok_or_else(|| io::Error::other("there is no home directory"))?;
@@ -65,10 +78,11 @@ async fn work(runtime: Arc<Runtime>, arguments: ServeArguments) -> io::Result<u8
             tls: door.is_tls(),
         },
         enforcement: sandgate_runtime::enforcement(),
-        figures: Box::new(String::new),
+        figures: Box::new(move || figures.text()),
         notes: Box::new(|line| {
             let _ = io::stderr().write_all(&notes::warning(&visible_line(line)));
         }),
+        limits: Limits::default(),
     });
     let file = TokenFile::write(&directory, door.name(), door.address(), tokens.requester())?;
     tell(&door, &file, &tokens);

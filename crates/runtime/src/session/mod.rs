@@ -81,6 +81,11 @@ impl Session {
         status
     }
 
+    /// What kind of front end it belongs to.
+    pub fn front_end(&self) -> &str {
+        &self.services.config.front_end
+    }
+
     /// What its commands may touch.
     pub fn sandbox_policy(&self) -> &SandboxPolicy {
         &self.services.config.sandbox_policy

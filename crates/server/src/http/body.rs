@@ -1,12 +1,14 @@
 //! What clients send, read with limits.
 
 use super::problem::Problem;
+use super::server::Server;
 use axum::body::Body;
 use axum::extract::{FromRequest, FromRequestParts, Request};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode, header};
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use serde::de::DeserializeOwned;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// The largest body, where nothing else is said.
@@ -15,30 +17,35 @@ pub(crate) const USUAL_BYTES: usize = 1 << 20;
 /// The largest body that may carry a patch or a file.
 pub(crate) const LARGE_BYTES: usize = 16 << 20;
 
-/// How long a client may take to send a body.
-const PATIENCE: Duration = Duration::from_secs(30);
-
 /// A JSON body of a known shape, of at most so many bytes.
 pub(crate) struct Json<T, const MOST_BYTES: usize = USUAL_BYTES>(pub(crate) T);
 
-impl<T: DeserializeOwned, S: Sync, const MOST_BYTES: usize> FromRequest<S> for Json<T, MOST_BYTES> {
+impl<T: DeserializeOwned, const MOST_BYTES: usize> FromRequest<Arc<Server>>
+    for Json<T, MOST_BYTES>
+{
     type Rejection = Problem;
 
-    async fn from_request(request: Request, _: &S) -> Result<Self, Problem> {
-        // A page of another origin can send other kinds without asking the browser.
-        if !is_json(request.headers()) {
-            let why = "the body must be JSON, with the content type application/json";
-            return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, why));
-        }
-        let bytes = read(request.into_body(), MOST_BYTES).await?;
-        let read = serde_json::from_slice(&bytes);
-        read.map(Self).map_err(|error| Problem::bad(format!("the body is not understood: {error}")))
+    async fn from_request(request: Request, server: &Arc<Server>) -> Result<Self, Problem> {
+        let (method, uri) = (request.method().clone(), request.uri().clone());
+        let read = match is_json(request.headers()) {
+            true => read(request.into_body(), MOST_BYTES, server.limits.body).await,
+            // A page of another origin can send other kinds without asking the browser.
+            false => {
+                let why = "the body must be JSON, with the content type application/json";
+                Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, why))
+            }
+        };
+        let read = read.and_then(|bytes| {
+            serde_json::from_slice(&bytes)
+                .map_err(|error| Problem::bad(format!("the body is not understood: {error}")))
+        });
+        read.map(Self).inspect_err(|problem| server.refused(problem, &method, &uri))
     }
 }
 
-async fn read(body: Body, most: usize) -> Result<bytes::Bytes, Problem> {
+async fn read(body: Body, most: usize, patience: Duration) -> Result<bytes::Bytes, Problem> {
     let reading = Limited::new(body, most).collect();
-    match tokio::time::timeout(PATIENCE, reading).await {
+    match tokio::time::timeout(patience, reading).await {
         Ok(Ok(read)) => Ok(read.to_bytes()),
         Ok(Err(error)) if error.is::<LengthLimitError>() => {
             let why = format!("the body is larger than {most} bytes");

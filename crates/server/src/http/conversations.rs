@@ -283,7 +283,14 @@ async fn open(
         provider: body.provider,
     };
     let opened = server.blocking(move |opener| opener.conversation(wanted, agent)).await??;
-    let begun = LiveConversation::begin(opened, FRONT_END, &server.desk, &server.scratch).await;
+    let begun = LiveConversation::begin(
+        opened,
+        FRONT_END,
+        &server.desk,
+        &server.scratch,
+        server.limits.events,
+    )
+    .await;
     let live = begun.map_err(Problem::failed)?;
     server.conversations.add(&live);
     Ok(live)

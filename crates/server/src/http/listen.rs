@@ -3,7 +3,7 @@
 //! HTTP/1.1 alone is spoken. A client that sends its head or its body slowly is let go, and so is one that
 //! does not read what it is sent: whatever it costs, it costs for a while.
 
-use super::server::Server;
+use super::server::{Limits, Server};
 use axum::Router;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
@@ -19,21 +19,12 @@ use tokio::net::TcpListener;
 #[cfg(unix)]
 use tokio::net::UnixListener;
 use tokio::task::JoinSet;
-use tokio::time::{Instant, Sleep};
+use tokio::time::Sleep;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls;
 use tokio_rustls::rustls::pki_types::pem::PemObject as _;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_util::sync::CancellationToken;
-
-/// How many connections there may be at once.
-pub(crate) const MOST_CONNECTIONS: usize = 1024;
-
-/// How long the head of a request may take, and how long a connection may wait for one.
-const HEAD: Duration = Duration::from_secs(15);
-
-/// How long a client may take to read before it is let go.
-const READING: Duration = Duration::from_secs(30);
 
 /// How long the beginning of TLS may take.
 const HANDSHAKE: Duration = Duration::from_secs(10);
@@ -87,11 +78,11 @@ pub async fn serve(listener: Listener, server: Arc<Server>, end: CancellationTok
             () = end.cancelled() => break,
             Some(_) = connections.join_next() => {}
             accepted = listener.accept() => match accepted {
-                Ok(stream) if connections.len() < MOST_CONNECTIONS => {
+                Ok(stream) if connections.len() < server.limits.connections => {
                     let counted = server.count_connection();
-                    let (router, end) = (router.clone(), end.clone());
+                    let (router, limits, end) = (router.clone(), server.limits, end.clone());
                     connections.spawn(async move {
-                        talk(stream, router, end).await;
+                        talk(stream, router, limits, end).await;
                         drop(counted);
                     });
                 }
@@ -138,29 +129,33 @@ impl Listener {
     }
 }
 
-async fn talk(stream: Accepted, router: Router, end: CancellationToken) {
+async fn talk(stream: Accepted, router: Router, limits: Limits, end: CancellationToken) {
     match stream {
-        Accepted::Tcp(stream) => talk_over(stream, router, end).await,
+        Accepted::Tcp(stream) => talk_over(stream, router, limits, end).await,
         Accepted::Tls(handshake) => {
             if let Ok(Ok(stream)) = tokio::time::timeout(HANDSHAKE, *handshake).await {
-                talk_over(stream, router, end).await;
+                talk_over(stream, router, limits, end).await;
             }
         }
         #[cfg(unix)]
-        Accepted::Unix(stream) => talk_over(stream, router, end).await,
+        Accepted::Unix(stream) => talk_over(stream, router, limits, end).await,
     }
 }
 
 async fn talk_over(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     router: Router,
+    limits: Limits,
     end: CancellationToken,
 ) {
     let connection = hyper::server::conn::http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(HEAD)
+        .header_read_timeout(limits.head)
         .max_buf_size(BUFFER_BYTES)
-        .serve_connection(TokioIo::new(Patient::new(stream)), TowerToHyperService::new(router));
+        .serve_connection(
+            TokioIo::new(Patient::new(stream, limits.reading)),
+            TowerToHyperService::new(router),
+        );
     tokio::pin!(connection);
     let ended = tokio::select! {
         ended = &mut connection => ended,
@@ -177,13 +172,14 @@ async fn talk_over(
 /// A stream whose other side must take what it is sent in a while.
 struct Patient<S> {
     stream: S,
+    patience: Duration,
     /// Since when it takes nothing, if it does not.
     until: Option<Pin<Box<Sleep>>>,
 }
 
 impl<S> Patient<S> {
-    fn new(stream: S) -> Self {
-        Self { stream, until: None }
+    fn new(stream: S, patience: Duration) -> Self {
+        Self { stream, patience, until: None }
     }
 
     /// What became of an attempt to send, if it is not too late.
@@ -196,9 +192,8 @@ impl<S> Patient<S> {
             self.until = None;
             return attempt;
         }
-        let until = self
-            .until
-            .get_or_insert_with(|| Box::pin(tokio::time::sleep_until(Instant::now() + READING)));
+        let patience = self.patience;
+        let until = self.until.get_or_insert_with(|| Box::pin(tokio::time::sleep(patience)));
         match until.as_mut().poll(cx) {
             Poll::Ready(()) => Poll::Ready(Err(io::ErrorKind::TimedOut.into())),
             Poll::Pending => Poll::Pending,

@@ -16,7 +16,7 @@ mod tools;
 
 pub use guard::Reached;
 pub use listen::{Listener, serve, tls_acceptor};
-pub use server::{Server, ServerOptions};
+pub use server::{Limits, Server, ServerOptions};
 pub use tokens::{Token, Tokens};
 
 use axum::Router;

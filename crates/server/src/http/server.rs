@@ -42,6 +42,35 @@ pub struct ServerOptions {
     pub figures: Box<dyn Fn() -> String + Send + Sync>,
     /// Tells the person who started the server something, as a line.
     pub notes: Box<dyn Fn(&str) + Send + Sync>,
+    /// How much clients may take.
+    pub limits: Limits,
+}
+
+/// How much clients may take.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// How many connections there may be at once.
+    pub connections: usize,
+    /// How long the head of a request may take, and how long a connection may wait for one.
+    pub head: Duration,
+    /// How long a client may read nothing of what it is sent.
+    pub reading: Duration,
+    /// How long the body of a request may take.
+    pub body: Duration,
+    /// How large a conversation's events may be before output is left out, in bytes.
+    pub events: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            connections: 1024,
+            head: Duration::from_secs(15),
+            reading: Duration::from_secs(30),
+            body: Duration::from_secs(30),
+            events: 256 << 20,
+        }
+    }
 }
 
 /// A server: what all requests share.
@@ -57,6 +86,7 @@ pub struct Server {
     pub(super) enforcement: Enforcement,
     pub(super) figures: Box<dyn Fn() -> String + Send + Sync>,
     notes: Box<dyn Fn(&str) + Send + Sync>,
+    pub(super) limits: Limits,
     pub(super) conversations: Conversations,
     /// One conversation is opened at a time, so that nobody opens the same one twice.
     pub(super) opening: tokio::sync::Mutex<()>,
@@ -105,6 +135,7 @@ impl Server {
             enforcement: options.enforcement,
             figures: options.figures,
             notes: options.notes,
+            limits: options.limits,
             conversations: Conversations::default(),
             opening: tokio::sync::Mutex::default(),
             own: tokio::sync::Mutex::default(),

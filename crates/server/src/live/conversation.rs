@@ -1,6 +1,6 @@
 //! One conversation that is open: its session, its model, and its events.
 
-use super::events::{EventFile, MOST_BYTES, Reading};
+use super::events::{EventFile, Reading};
 use crate::opener::OpenedConversation;
 use jiff::Timestamp;
 use sandgate_agent::{Conversation, UserInput};
@@ -64,8 +64,9 @@ impl LiveConversation {
         front_end: &str,
         desk: &Arc<Desk>,
         scratch: &Path,
+        most_bytes: u64,
     ) -> io::Result<Arc<Self>> {
-        let events = EventFile::in_directory(scratch, MOST_BYTES)?;
+        let events = EventFile::in_directory(scratch, most_bytes)?;
         let heard = opened.session.events(Delivery::Complete).await;
         let about = about(&opened);
         let asker = Asker {

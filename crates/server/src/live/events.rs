@@ -11,9 +11,6 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::watch;
 
-/// Beyond so many bytes output is left out.
-pub(crate) const MOST_BYTES: u64 = 256 << 20;
-
 /// How much a subscriber reads at once.
 const PIECE_BYTES: u64 = 32 * 1024;
 
@@ -28,6 +25,7 @@ pub(crate) struct EventFile {
     index: File,
     state: Mutex<State>,
     progress: watch::Sender<Progress>,
+    /// Beyond so many output is left out.
     most_bytes: u64,
 }
 
