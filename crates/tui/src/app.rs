@@ -56,14 +56,27 @@ pub(crate) enum Message {
     Drawn(Option<ApprovalId>),
     Files(Arc<Vec<String>>),
     Processes(Vec<ProcessRow>),
-    Printed { id: String, text: String },
-    Explained { id: ApprovalId, text: String },
+    Printed {
+        id: String,
+        text: String,
+    },
+    Explained {
+        id: ApprovalId,
+        text: String,
+    },
     /// The work of the model is over; why, if it was not done.
-    WorkOver { failure: Option<String> },
+    WorkOver {
+        failure: Option<String>,
+    },
     /// A command of the person's own is over; why, if it did not run.
-    CommandOver { failure: Option<String> },
+    CommandOver {
+        failure: Option<String>,
+    },
     /// The session is another one now.
-    Reopened { info: Info, note: String },
+    Reopened {
+        info: Info,
+        note: String,
+    },
     /// Something for the person to see.
     Tell(Cell),
 }
@@ -376,7 +389,10 @@ impl App {
             let word = text.split_whitespace().next().unwrap_or_default();
             // A path is something to say, too.
             if !word[1..].contains('/') {
-                self.tell(NoticeKind::Error, format!("there is no command {word}; /help lists them"));
+                self.tell(
+                    NoticeKind::Error,
+                    format!("there is no command {word}; /help lists them"),
+                );
                 return Vec::new();
             }
         }
@@ -419,10 +435,14 @@ impl App {
     }
 
     fn slash(&mut self, name: &str, rest: &str) -> Vec<Effect> {
-        let needs_quiet = matches!(name, "compact" | "review" | "model" | "approvals" | "sandbox" | "trust");
+        let needs_quiet =
+            matches!(name, "compact" | "review" | "model" | "approvals" | "sandbox" | "trust");
         let changes = !rest.is_empty() || matches!(name, "compact" | "review");
         if needs_quiet && changes && (self.busy.is_some() || self.running > 0) {
-            self.tell(NoticeKind::Told, format!("/{name} has to wait until the work is over; esc ends it"));
+            self.tell(
+                NoticeKind::Told,
+                format!("/{name} has to wait until the work is over; esc ends it"),
+            );
             return Vec::new();
         }
         match name {

@@ -217,7 +217,8 @@ fn said(text: &str, width: usize, begins: bool) -> Vec<Line<'static>> {
     let rows = markdown(text, width.saturating_sub(2));
     let mut shown = Vec::with_capacity(rows.len());
     for (number, row) in rows.into_iter().enumerate() {
-        let mark = if number == 0 && begins { Span::styled("● ", ACCENT) } else { Span::raw("  ") };
+        let mark =
+            if number == 0 && begins { Span::styled("● ", ACCENT) } else { Span::raw("  ") };
         let mut spans = vec![mark];
         spans.extend(row.spans);
         shown.push(Line::from(spans));
@@ -380,7 +381,10 @@ fn patch_rows(cell: &PatchCell, width: usize, fold: Fold) -> Vec<Line<'static>> 
         Some((true, _)) => ("changed files", GOOD),
         Some((false, _)) => ("changed nothing", BAD),
     };
-    let mut rows = vec![Line::from(vec![mark(cell.agent.as_deref(), "± ", style), Span::styled(word, STRONG)])];
+    let mut rows = vec![Line::from(vec![
+        mark(cell.agent.as_deref(), "± ", style),
+        Span::styled(word, STRONG),
+    ])];
     for row in diff::files(&cell.changes, width.saturating_sub(2)) {
         let mut spans = vec![Span::raw("  ")];
         spans.extend(row.spans);

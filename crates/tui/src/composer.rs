@@ -81,7 +81,8 @@ impl Composer {
             end -= 1;
         }
         let text = text[..end].replace("\r\n", "\n").replace('\r', "\n").replace('\t', "    ");
-        let shows = |c: &char| *c == '\n' || !(c.is_control() || sandgate_protocol::is_invisible(*c));
+        let shows =
+            |c: &char| *c == '\n' || !(c.is_control() || sandgate_protocol::is_invisible(*c));
         self.area.insert_str(text.chars().filter(shows).collect::<String>());
         self.suggest();
     }
@@ -174,7 +175,10 @@ impl Composer {
     /// Whether the line goes on in the next one.
     fn continues(&self) -> bool {
         let (row, column) = self.cursor();
-        self.area.lines().get(row).is_some_and(|line| line.ends_with('\\') && column == line.chars().count())
+        self.area
+            .lines()
+            .get(row)
+            .is_some_and(|line| line.ends_with('\\') && column == line.chars().count())
     }
 
     fn cursor(&self) -> (usize, usize) {

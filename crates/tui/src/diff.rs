@@ -64,7 +64,10 @@ pub(crate) fn unified(diff: &str, width: usize) -> Vec<Line<'static>> {
     for line in diff.lines().take(MOST_LINES) {
         let body = line.get(1..).unwrap_or("");
         let (number, mark, text, style) = match line.as_bytes().first() {
-            _ if line.starts_with("+++ ") || line.starts_with("--- ") || line.starts_with("diff ") => {
+            _ if line.starts_with("+++ ")
+                || line.starts_with("--- ")
+                || line.starts_with("diff ") =>
+            {
                 (None, ' ', line, STRONG)
             }
             Some(b'@') => {
@@ -86,7 +89,8 @@ pub(crate) fn unified(diff: &str, width: usize) -> Vec<Line<'static>> {
             _ => (None, ' ', line, DIM),
         };
         let number = number.map(|number| number.to_string()).unwrap_or_default();
-        let lead = Span::styled(format!("{number:>4} {mark} "), if mark == ' ' { DIM } else { style });
+        let lead =
+            Span::styled(format!("{number:>4} {mark} "), if mark == ' ' { DIM } else { style });
         let more = Span::styled("     ↪ ", DIM);
         rows.extend(wrap(&Line::styled(harmless(text), style), width, &lead, &more));
     }

@@ -7,8 +7,8 @@ use crate::processes::Sent;
 use sandgate_agent::{Conversation, McpServers, UserInput};
 use sandgate_config::McpServer;
 use sandgate_runtime::{
-    AnswerError, Approver, AskedCommand, CommandLine, Delivery, Events, Login, Requester, Session, Stop,
-    new_call_id,
+    AnswerError, Approver, AskedCommand, CommandLine, Delivery, Events, Login, Requester, Session,
+    Stop, new_call_id,
 };
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -183,7 +183,8 @@ impl<'a> Driver<'a> {
                 self.commands = Stop::default();
             }
             Effect::ListFiles => {
-                let (root, outcomes) = (self.requester.workspace().to_owned(), self.outcomes.clone());
+                let (root, outcomes) =
+                    (self.requester.workspace().to_owned(), self.outcomes.clone());
                 tokio::task::spawn_blocking(move || {
                     let files = Arc::new(look::files(&root));
                     let _ = outcomes.send(Outcome::Message(Message::Files(files)));
@@ -196,7 +197,9 @@ impl<'a> Driver<'a> {
             Effect::Compact => self.compact(),
             Effect::Review => self.review(),
             Effect::Audit => match self.backstage.audit() {
-                Ok(rows) if rows.is_empty() => app.tell(NoticeKind::Told, "nothing was recorded yet"),
+                Ok(rows) if rows.is_empty() => {
+                    app.tell(NoticeKind::Told, "nothing was recorded yet")
+                }
                 Ok(rows) => {
                     let title = "Recorded in this session; sandgate audit show has all".to_owned();
                     app.push(Cell::Card { title, rows });
@@ -267,10 +270,13 @@ impl<'a> Driver<'a> {
         tokio::spawn(async move {
             let turn = requester.begin_turn().stopped_by(&stop);
             let command = CommandLine::Script { text, shell: None, login: Login::No };
-            let ran = requester.run_command(&new_call_id(), AskedCommand::new(command), &turn).await;
+            let ran =
+                requester.run_command(&new_call_id(), AskedCommand::new(command), &turn).await;
             // What was refused is told by the session; what could not be started is not.
             let failure = match ran {
-                Err(error @ sandgate_protocol::CodexErr::NotStarted { .. }) => Some(error.to_string()),
+                Err(error @ sandgate_protocol::CodexErr::NotStarted { .. }) => {
+                    Some(error.to_string())
+                }
                 _ => None,
             };
             let _ = outcomes.send(Outcome::Message(Message::CommandOver { failure }));
@@ -294,7 +300,9 @@ impl<'a> Driver<'a> {
     }
 
     pub(crate) fn list_processes(&self) {
-        self.call("list_processes", json!({}), |_, text| vec![Message::Processes(look::processes(&text))]);
+        self.call("list_processes", json!({}), |_, text| {
+            vec![Message::Processes(look::processes(&text))]
+        });
     }
 
     pub(crate) fn look(&self, id: String) {

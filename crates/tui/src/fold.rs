@@ -82,7 +82,10 @@ impl App {
                     self.diffs = vec![diff.unified_diff.clone()];
                 }
                 for left_out in &diff.not_shown {
-                    self.tell(NoticeKind::Told, format!("changed, and not in the diff: {left_out}"));
+                    self.tell(
+                        NoticeKind::Told,
+                        format!("changed, and not in the diff: {left_out}"),
+                    );
                 }
             }
             Event::SandboxStatus(status) => self.info.missing = status.missing.clone(),
@@ -119,13 +122,15 @@ impl App {
             }
             AgentEvent::StreamError { message, attempt, retry_in_ms } => {
                 // What it brought until now does not count.
-                self.cells.retain(|cell| !matches!(cell, Cell::Agent { over: false, shown: 0, .. }));
+                self.cells
+                    .retain(|cell| !matches!(cell, Cell::Agent { over: false, shown: 0, .. }));
                 let wait = Duration::from_millis(*retry_in_ms).as_secs_f32();
                 let text = format!("{message}; attempt {attempt} in {wait:.1} s");
                 self.tell(NoticeKind::Warning, text);
             }
             AgentEvent::ContextCompacted { tokens_before, tokens_after } => {
-                let text = format!("the history was summed up: {tokens_before} → {tokens_after} tokens");
+                let text =
+                    format!("the history was summed up: {tokens_before} → {tokens_after} tokens");
                 self.tell(NoticeKind::Told, text);
             }
             AgentEvent::SubAgentBegin { agent: name, task } => {
@@ -263,7 +268,10 @@ impl App {
 
     fn tool_began(&mut self, call_id: &CallId, tool: &str, input: &str, agent: Option<&str>) {
         // Their commands and changes are told of by themselves.
-        if matches!(tool, "shell" | "shell_command" | "exec_command" | "container.exec" | "apply_patch") {
+        if matches!(
+            tool,
+            "shell" | "shell_command" | "exec_command" | "container.exec" | "apply_patch"
+        ) {
             return;
         }
         self.push(Cell::Tool(ToolCell {

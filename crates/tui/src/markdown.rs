@@ -13,12 +13,17 @@ const DEEPEST: usize = 8;
 /// Draws markdown, no wider than it may be.
 pub(crate) fn markdown(source: &str, width: usize) -> Vec<Line<'static>> {
     let mut page = Page { width: width.max(8), ..Page::default() };
-    let options = Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TABLES | Options::ENABLE_TASKLISTS;
+    let options =
+        Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TABLES | Options::ENABLE_TASKLISTS;
     for event in Parser::new_ext(source, options) {
         page.event(event);
     }
     page.end_paragraph();
-    while page.rows.last().is_some_and(|row| row.spans.iter().all(|span| span.content.trim().is_empty())) {
+    while page
+        .rows
+        .last()
+        .is_some_and(|row| row.spans.iter().all(|span| span.content.trim().is_empty()))
+    {
         page.rows.pop();
     }
     page.rows
@@ -163,7 +168,8 @@ impl Page {
                 self.styles.pop();
                 // Where a link leads is said: its text may say something else.
                 if let Some(url) = self.link.take() {
-                    let said: String = self.spans.iter().map(|span| span.content.as_ref()).collect();
+                    let said: String =
+                        self.spans.iter().map(|span| span.content.as_ref()).collect();
                     if !url.is_empty() && !said.ends_with(harmless(&url).as_str()) {
                         self.text(&format!(" ({url})"), DIM);
                     }
@@ -261,7 +267,8 @@ mod tests {
 
     fn drawn(source: &str, width: usize) -> String {
         let rows = markdown(source, width);
-        let text = |row: &Line<'_>| row.spans.iter().map(|span| span.content.as_ref()).collect::<String>();
+        let text =
+            |row: &Line<'_>| row.spans.iter().map(|span| span.content.as_ref()).collect::<String>();
         rows.iter().map(|row| text(row).trim_end().to_owned()).collect::<Vec<_>>().join("\n")
     }
 

@@ -57,8 +57,7 @@ impl Painter {
 
     /// Puts finished lines above, and draws the picture below them.
     pub(crate) fn draw(&mut self, above: &[Line<'static>], picture: &Picture) -> Vec<u8> {
-        let rows: Vec<(String, usize)> =
-            picture.rows.iter().map(|row| self.row(row)).collect();
+        let rows: Vec<(String, usize)> = picture.rows.iter().map(|row| self.row(row)).collect();
         let mut out = String::from("\x1b[?2026h\x1b[?25l\x1b[?7l");
         self.to_top(&mut out);
         let again = !above.is_empty() || rows.len() != self.drawn.len();
@@ -190,7 +189,10 @@ mod tests {
     use ratatui::text::Span;
 
     fn picture(rows: &[&str]) -> Picture {
-        Picture { rows: rows.iter().map(|row| Line::raw((*row).to_owned())).collect(), cursor: None }
+        Picture {
+            rows: rows.iter().map(|row| Line::raw((*row).to_owned())).collect(),
+            cursor: None,
+        }
     }
 
     fn shown(terminal: &avt::Terminal) -> Vec<String> {
@@ -227,7 +229,8 @@ mod tests {
             feed(&mut terminal, &painter.draw(&[above], &picture(&["a", "b"])));
         }
         assert_eq!(shown(&terminal), ["line 8", "line 9", "a", "b"]);
-        let all: Vec<String> = terminal.screen().text().iter().map(|row| row.trim_end().to_owned()).collect();
+        let all: Vec<String> =
+            terminal.screen().text().iter().map(|row| row.trim_end().to_owned()).collect();
         assert_eq!(all[..3], ["line 0", "line 1", "line 2"]);
     }
 
@@ -238,7 +241,10 @@ mod tests {
         for width in [40, 12, 7, 33] {
             let mut terminal = avt::Terminal::with_scrollback(24, 12, Some(100)).unwrap();
             let mut painter = Painter::new(Colours::Off, 24);
-            feed(&mut terminal, &painter.draw(&[Line::raw("kept")], &picture(&["a row of 20 columns", "short"])));
+            feed(
+                &mut terminal,
+                &painter.draw(&[Line::raw("kept")], &picture(&["a row of 20 columns", "short"])),
+            );
             terminal.resize(width, 12);
             painter.resized(width);
             feed(&mut terminal, &painter.draw(&[], &picture(&["new"])));

@@ -3,6 +3,7 @@
 use crate::paint::Picture;
 use crate::text::{cut, harmless};
 use crate::theme::{ACCENT, BAD, CHOSEN, DIM, GOOD, KEY, MIND, PLAIN, STRONG};
+use avt::parser::Function;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::text::{Line, Span};
 use sandgate_protocol::{ProcessInfo, ProcessState};
@@ -13,11 +14,11 @@ const LONGEST_LINE: usize = 4096;
 
 /// A live process and what it holds of the machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ProcessRow {
+pub(crate) struct ProcessRow {
     /// What the session says of it.
-    pub info: ProcessInfo,
+    pub(crate) info: ProcessInfo,
     /// Its memory in bytes, where that is known.
-    pub memory: Option<u64>,
+    pub(crate) memory: Option<u64>,
 }
 
 /// What is typed to a process.
@@ -122,7 +123,8 @@ impl Processes {
                 self.chosen = (self.chosen + 1).min(rows.len().saturating_sub(1));
             }
             (KeyCode::Enter | KeyCode::Char('a'), Some(id)) => {
-                self.attached = Some(Attached { id: id.clone(), lines: Vec::new(), line: String::new() });
+                self.attached =
+                    Some(Attached { id: id.clone(), lines: Vec::new(), line: String::new() });
                 return Wanted::Look(id);
             }
             (KeyCode::Char('x'), Some(id)) => self.ending = Some(id),
@@ -165,7 +167,10 @@ impl Processes {
                     Span::raw(" yes, any other key no"),
                 ])
             }
-            None => keys(&[("↑↓", "choose"), ("enter", "attach"), ("x", "kill"), ("esc", "close")], width),
+            None => keys(
+                &[("↑↓", "choose"), ("enter", "attach"), ("x", "kill"), ("esc", "close")],
+                width,
+            ),
         };
         rows.push(keys);
         Picture { rows, cursor: None }
@@ -248,7 +253,12 @@ impl Attached {
         };
         let cursor = (2 + shown.width(), rows.len());
         rows.push(Line::from(vec![Span::styled("» ", ACCENT), Span::raw(shown)]));
-        let help = [("enter", "types the line"), ("ctrl-]", "detach"), ("ctrl-c", "sent"), ("esc", "sent")];
+        let help = [
+            ("enter", "types the line"),
+            ("ctrl-]", "detach"),
+            ("ctrl-c", "sent"),
+            ("esc", "sent"),
+        ];
         rows.push(keys(&help, width));
         Picture { rows, cursor: Some(cursor) }
     }
@@ -258,11 +268,20 @@ impl Attached {
 /// there, and only letters come back.
 fn screen(text: &str) -> Vec<String> {
     const COLUMNS: usize = 200;
+    const MOST_TIMES: u16 = 200;
     const ROWS: usize = 60;
     let Ok(mut terminal) = avt::Terminal::new(COLUMNS, ROWS) else { return Vec::new() };
     // What was not printed to a terminal has no returns.
     let text = text.replace("\r\n", "\n").replace('\n', "\r\n");
-    terminal.feed([text.as_str()]);
+    let mut parser = avt::Parser::new();
+    for c in text.chars() {
+        match parser.feed(c) {
+            // A few bytes could ask for more characters than there are places.
+            Some(Function::Rep(times)) => terminal.execute(Function::Rep(times.min(MOST_TIMES))),
+            Some(function) => terminal.execute(function),
+            None => {}
+        }
+    }
     let shown = terminal.screen();
     let mut lines: Vec<String> =
         shown.visible_lines().map(|line| harmless(line.text().trim_end())).collect();

@@ -12,7 +12,8 @@ use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 use sandgate_protocol::{
-    ApplyPatchApprovalRequest, ApprovalId, ExecApprovalRequest, GrantScope, ReviewDecision, RiskLevel,
+    ApplyPatchApprovalRequest, ApprovalId, ExecApprovalRequest, GrantScope, ReviewDecision,
+    RiskLevel,
 };
 use std::path::Path;
 use std::time::Duration;
@@ -151,7 +152,9 @@ impl Question {
 
     fn choice(&mut self, code: KeyCode) -> Pressed {
         let (grant, rule) = match &self.asked {
-            Asked::Exec(request) => (request.grant_offer.is_some(), request.proposed_rule.is_some()),
+            Asked::Exec(request) => {
+                (request.grant_offer.is_some(), request.proposed_rule.is_some())
+            }
             Asked::Patch(_) => (false, false),
         };
         let is_patch = matches!(self.asked, Asked::Patch(_));
@@ -191,7 +194,13 @@ impl Question {
 
     /// Draws it, in no more than this room. `waiting` is how many further ones wait; `sandbox` is what
     /// confines commands.
-    pub(crate) fn picture(&mut self, width: usize, height: usize, waiting: usize, sandbox: &str) -> Picture {
+    pub(crate) fn picture(
+        &mut self,
+        width: usize,
+        height: usize,
+        waiting: usize,
+        sandbox: &str,
+    ) -> Picture {
         let inner = width.saturating_sub(BAR.width()).max(8);
         let mut rows = vec![self.title(inner, waiting), Line::default()];
         let body = self.body(inner, sandbox);
@@ -211,7 +220,9 @@ impl Question {
         });
         let cursor = match &self.page {
             // The cursor stands where the sentence ends.
-            Page::Telling(_) => foot.last().map(|last| (BAR.width() + last.width(), rows.len() + foot.len() - 1)),
+            Page::Telling(_) => {
+                foot.last().map(|last| (BAR.width() + last.width(), rows.len() + foot.len() - 1))
+            }
             _ => None,
         };
         rows.extend(foot);
@@ -220,7 +231,10 @@ impl Question {
             spans.extend(row.spans.into_iter().map(|span| span.patch_style(row.style)));
             Line::from(spans)
         });
-        Picture { rows: barred.take(height).collect(), cursor: cursor.filter(|(_, row)| *row < height) }
+        Picture {
+            rows: barred.take(height).collect(),
+            cursor: cursor.filter(|(_, row)| *row < height),
+        }
     }
 
     fn bar_style(&self) -> Style {
@@ -233,7 +247,9 @@ impl Question {
     fn title(&self, width: usize, waiting: usize) -> Line<'static> {
         let title = match &self.asked {
             Asked::Exec(request) if !request.denials.is_empty() => "The sandbox blocked this",
-            Asked::Exec(request) if request.justification.is_some() => "This wants to leave the sandbox",
+            Asked::Exec(request) if request.justification.is_some() => {
+                "This wants to leave the sandbox"
+            }
             Asked::Exec(_) => "May this run?",
             Asked::Patch(_) => "May these files be changed?",
         };
@@ -270,7 +286,8 @@ impl Question {
         if let Page::Telling(text) = &self.page {
             let said = format!("{text} ");
             let lead = Span::styled("Tell the agent: ", STRONG);
-            let mut rows = vec![Line::styled(cut("enter sends the no · esc goes back", width), DIM)];
+            let mut rows =
+                vec![Line::styled(cut("enter sends the no · esc goes back", width), DIM)];
             let line = wrap(&Line::raw(harmless(said.trim_end())), width, &lead, &Span::raw("  "));
             rows.extend(line.into_iter().rev().take(3).rev());
             return rows;
@@ -292,7 +309,8 @@ impl Question {
                     choices.push(("g", format!("only what was blocked: {summary}")));
                     choices.push(("G", "the same for the session".to_owned()));
                 }
-                let once = if request.without_sandbox { "once, without the sandbox" } else { "once" };
+                let once =
+                    if request.without_sandbox { "once, without the sandbox" } else { "once" };
                 choices.push(("y", once.to_owned()));
                 if self.offers_session() {
                     choices.push(("s", "session".to_owned()));
@@ -304,10 +322,13 @@ impl Question {
             Asked::Patch(request) => {
                 choices.push(("y", "once".to_owned()));
                 if self.offers_session() {
-                    choices.push(("s", match &request.grant_root {
-                        Some(root) => format!("session: everything in {}", shown_path(root)),
-                        None => "session: these files".to_owned(),
-                    }));
+                    choices.push((
+                        "s",
+                        match &request.grant_root {
+                            Some(root) => format!("session: everything in {}", shown_path(root)),
+                            None => "session: these files".to_owned(),
+                        },
+                    ));
                 }
             }
         }
@@ -332,7 +353,8 @@ impl Question {
                 rows.extend(diff::unified(&change.diff, width));
             }
         }
-        let text = |row: &Line<'_>| row.spans.iter().map(|span| span.content.as_ref()).collect::<String>();
+        let text =
+            |row: &Line<'_>| row.spans.iter().map(|span| span.content.as_ref()).collect::<String>();
         let mut lines: Vec<String> =
             rows.iter().map(|row| format!("  {}", text(row)).trim_end().to_owned()).collect();
         for (key, what) in self.choices() {

@@ -3,6 +3,7 @@
 use crate::app::{App, Message, Screen};
 use crate::drive::{Backstage, Driver, Opened};
 use crate::paint::Painter;
+use crate::plain;
 use crate::terminal::{RawTerminal, Writer};
 use crate::theme::Colours;
 use crossterm::event::{Event, read};
@@ -26,6 +27,17 @@ pub struct Options {
     pub prompt: Option<String>,
     /// Whether colours are used.
     pub colours: Colours,
+    /// How it is shown.
+    pub manner: Manner,
+}
+
+/// How the interface is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Manner {
+    /// Drawn in the lower part of a terminal.
+    Drawn,
+    /// Line by line, without a sequence that a terminal obeys.
+    Plain,
 }
 
 /// How it ended.
@@ -59,6 +71,9 @@ pub async fn run(
 ) -> Result<Ended, TuiError> {
     let (outcome, mut outcomes) = mpsc::unbounded_channel();
     let (mut driver, mut app) = Driver::new(opened, backstage, outcome).await;
+    if options.manner == Manner::Plain {
+        return plain::run(driver, app, outcomes, options.prompt).await;
+    }
     let mut signals = signals::Signals::listen()?;
     let mut terminal = RawTerminal::take()?;
     let mut keys = keyboard()?;
@@ -231,15 +246,15 @@ fn keyboard() -> io::Result<mpsc::Receiver<(Event, Instant)>> {
 }
 
 #[cfg(unix)]
-mod signals {
+pub(crate) mod signals {
     use std::io;
     use tokio::signal::unix::{Signal, SignalKind, signal};
 
     /// The signals by which people and systems end programs.
-    pub(super) struct Signals([(SignalKind, Signal); 3]);
+    pub(crate) struct Signals([(SignalKind, Signal); 3]);
 
     impl Signals {
-        pub(super) fn listen() -> io::Result<Self> {
+        pub(crate) fn listen() -> io::Result<Self> {
             let listen = |kind: SignalKind| signal(kind).map(|listening| (kind, listening));
             Ok(Self([
                 listen(SignalKind::terminate())?,
@@ -248,7 +263,7 @@ mod signals {
             ]))
         }
 
-        pub(super) async fn next(&mut self) -> i32 {
+        pub(crate) async fn next(&mut self) -> i32 {
             let [(one, first), (two, second), (three, third)] = &mut self.0;
             tokio::select! {
                 _ = first.recv() => one.as_raw_value(),
@@ -260,18 +275,18 @@ mod signals {
 }
 
 #[cfg(not(unix))]
-mod signals {
+pub(crate) mod signals {
     use std::io;
 
     /// The closing of the window, and Ctrl-Break.
-    pub(super) struct Signals(tokio::signal::windows::CtrlBreak, tokio::signal::windows::CtrlClose);
+    pub(crate) struct Signals(tokio::signal::windows::CtrlBreak, tokio::signal::windows::CtrlClose);
 
     impl Signals {
-        pub(super) fn listen() -> io::Result<Self> {
+        pub(crate) fn listen() -> io::Result<Self> {
             Ok(Self(tokio::signal::windows::ctrl_break()?, tokio::signal::windows::ctrl_close()?))
         }
 
-        pub(super) async fn next(&mut self) -> i32 {
+        pub(crate) async fn next(&mut self) -> i32 {
             tokio::select! {
                 _ = self.0.recv() => {}
                 _ = self.1.recv() => {}

@@ -14,7 +14,11 @@ const fn slash(name: &'static str, argument: &'static str, about: &'static str) 
 pub(crate) const COMMANDS: &[Slash] = &[
     slash("status", "", "model, directory, policies, sandbox, tokens"),
     slash("approvals", "[POLICY]", "when you are asked: untrusted, on-failure, on-request, never"),
-    slash("sandbox", "[MODE]", "what commands may touch: read-only, workspace-write, danger-full-access"),
+    slash(
+        "sandbox",
+        "[MODE]",
+        "what commands may touch: read-only, workspace-write, danger-full-access",
+    ),
     slash("model", "[NAME]", "which model answers; PROVIDER:NAME changes who serves it"),
     slash("diff", "", "what the turns of this session changed"),
     slash("compact", "", "sum up the conversation to make room"),

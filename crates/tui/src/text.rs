@@ -233,7 +233,13 @@ struct Row {
 }
 
 impl Row {
-    fn push(&mut self, grapheme: &str, style: Style, room: usize, rows: &mut Vec<Vec<(String, Style)>>) {
+    fn push(
+        &mut self,
+        grapheme: &str,
+        style: Style,
+        room: usize,
+        rows: &mut Vec<Vec<(String, Style)>>,
+    ) {
         let wide = grapheme.width();
         if self.width + wide > room && !self.cells.is_empty() {
             let over = match self.border.take() {

@@ -176,7 +176,8 @@ impl App {
         let back = back.min(all.len().saturating_sub(body));
         let end = all.len() - back;
         let mut rows = all[end.saturating_sub(body)..end].to_vec();
-        let mut foot = keys(&[("↑↓", "scroll"), ("g", "begin"), ("G", "end"), ("esc", "close")], width);
+        let mut foot =
+            keys(&[("↑↓", "scroll"), ("g", "begin"), ("G", "end"), ("esc", "close")], width);
         foot.spans.push(Span::styled(format!("  {end}/{}", all.len()), DIM));
         rows.push(foot);
         (Picture { rows, cursor: None }, back)
@@ -193,7 +194,10 @@ impl App {
             ("model".to_owned(), model),
             ("directory".to_owned(), format!("{} ({trusted})", info.workspace)),
             ("sandbox".to_owned(), info.sandbox.clone()),
-            ("approvals".to_owned(), format!("{}: {}", asking(info.approval), asking_means(info.approval))),
+            (
+                "approvals".to_owned(),
+                format!("{}: {}", asking(info.approval), asking_means(info.approval)),
+            ),
         ];
         if !info.missing.is_empty() {
             rows.push(("missing".to_owned(), info.missing.join("; ")));
@@ -217,7 +221,12 @@ impl App {
     pub(crate) fn help(&mut self) {
         let mut rows: Vec<(String, String)> = COMMANDS
             .iter()
-            .map(|one| (format!("/{} {}", one.name, one.argument).trim_end().to_owned(), one.about.to_owned()))
+            .map(|one| {
+                (
+                    format!("/{} {}", one.name, one.argument).trim_end().to_owned(),
+                    one.about.to_owned(),
+                )
+            })
             .collect();
         for (key, what) in [
             ("! COMMAND", "run it through the gate, as your own"),
@@ -301,7 +310,9 @@ pub(crate) fn asking(policy: AskForApproval) -> &'static str {
 fn asking_means(policy: AskForApproval) -> &'static str {
     match policy {
         AskForApproval::UnlessTrusted => "before everything that is not known to be safe",
-        AskForApproval::OnFailure => "before what is dangerous, and when the sandbox blocked something",
+        AskForApproval::OnFailure => {
+            "before what is dangerous, and when the sandbox blocked something"
+        }
         AskForApproval::OnRequest => {
             "before what is dangerous or asks to leave the sandbox, and when it blocked something"
         }
