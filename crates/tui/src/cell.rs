@@ -202,7 +202,7 @@ impl Cell {
                 rows.extend(diff::unified(diff, width));
                 rows
             }
-            Self::Report(text) => markdown(text, width),
+            Self::Report(text) => said(text, width, true),
         };
         rows.push(Line::default());
         rows
@@ -245,9 +245,10 @@ fn notice_rows(kind: NoticeKind, text: &str, width: usize) -> Vec<Line<'static>>
 }
 
 fn card_rows(title: &str, facts: &[(String, String)], width: usize) -> Vec<Line<'static>> {
-    let mut rows = vec![titled(title)];
+    let mark = Span::styled("• ", ACCENT);
+    let mut rows = wrap(&Line::styled(harmless(title), STRONG), width, &mark, &Span::raw("  "));
     let widest = facts.iter().map(|(name, _)| Span::raw(name.as_str()).width()).max().unwrap_or(0);
-    let widest = widest.min(width / 3);
+    let widest = widest.min(width / 2);
     for (name, value) in facts {
         let name = cut(&harmless(name), widest);
         let room = widest - Span::raw(name.as_str()).width();

@@ -291,28 +291,19 @@ impl Composer {
         let mut rows = Vec::new();
         let mut cursor = (0, 0);
         for (number, line) in self.area.lines().iter().enumerate() {
-            let (mut text, mut used, mut chars) = (String::new(), 0, 0);
-            for grapheme in line.graphemes(true) {
-                let wide = grapheme.width();
-                if used + wide > width {
-                    rows.push(std::mem::take(&mut text));
-                    used = 0;
+            let pieces = broken(line, width);
+            let last = pieces.len() - 1;
+            let mut before = 0;
+            for (at, piece) in pieces.into_iter().enumerate() {
+                let chars = piece.chars().count();
+                let here = number == row && column >= before;
+                if here && (column < before + chars || at == last) {
+                    let left: String = piece.chars().take(column - before).collect();
+                    cursor = (left.width(), rows.len());
                 }
-                if number == row && chars <= column {
-                    cursor = (used, rows.len());
-                }
-                text.push_str(grapheme);
-                used += wide;
-                chars += grapheme.chars().count();
+                before += chars;
+                rows.push(piece);
             }
-            if number == row && chars <= column {
-                cursor = (used, rows.len());
-                if used >= width {
-                    rows.push(std::mem::take(&mut text));
-                    cursor = (0, rows.len());
-                }
-            }
-            rows.push(text);
         }
         (rows, cursor)
     }
@@ -342,6 +333,41 @@ impl Composer {
     pub(crate) fn to_end(&mut self) {
         self.area.move_cursor(CursorMove::Bottom);
         self.area.move_cursor(CursorMove::End);
+    }
+}
+
+/// A line in pieces that fit, broken between words where it can be. Behind the last one there is room for
+/// a cursor.
+fn broken(line: &str, width: usize) -> Vec<String> {
+    let mut pieces = Vec::new();
+    let mut rest = line;
+    loop {
+        let (mut used, mut end, mut border) = (0, rest.len(), None);
+        for (at, grapheme) in rest.grapheme_indices(true) {
+            used += grapheme.width();
+            if used > width {
+                end = match border.unwrap_or(at) {
+                    // One character that is wider than all the room has it for itself.
+                    0 => grapheme.len(),
+                    end => end,
+                };
+                break;
+            }
+            if grapheme == " " {
+                border = Some(at + 1);
+            }
+        }
+        let (piece, after) = rest.split_at(end);
+        let full = after.is_empty() && piece.width() >= width;
+        pieces.push(piece.to_owned());
+        match (after.is_empty(), full) {
+            (true, true) => {
+                pieces.push(String::new());
+                return pieces;
+            }
+            (true, false) => return pieces,
+            (false, _) => rest = after,
+        }
     }
 }
 

@@ -107,6 +107,7 @@ impl<'a> Driver<'a> {
     ) -> (Self, App) {
         let (session, conversation, info, notes) = begin(opened).await;
         let mut app = App::new(info);
+        app.welcome();
         tell_notes(&mut app, notes);
         let events = session.1;
         let session = session.0;

@@ -90,6 +90,9 @@ impl App {
             }
             Event::SandboxStatus(status) => self.info.missing = status.missing.clone(),
             Event::Warning(notice) => self.tell(NoticeKind::Warning, notice.message.clone()),
+            // Whoever has just said no knows that it was not done.
+            Event::Error(_)
+                if matches!(self.cells.back(), Some(Cell::Decision { approves: false, .. })) => {}
             Event::Error(notice) => self.tell(NoticeKind::Error, notice.message.clone()),
         }
     }
@@ -118,7 +121,10 @@ impl App {
                 self.tool_ended(call_id, *success, output);
             }
             AgentEvent::TokenCount { last, total, context_window } => {
-                self.usage = Some((*last, *total, *context_window));
+                let before = self.usage.map(|(last, _, _)| last).unwrap_or_default();
+                // Not every provider counts each request.
+                let last = if last.total() > 0 { *last } else { before };
+                self.usage = Some((last, *total, *context_window));
             }
             AgentEvent::StreamError { message, attempt, retry_in_ms } => {
                 // What it brought until now does not count.

@@ -28,6 +28,9 @@ mod theme;
 mod trust;
 mod view;
 
+#[cfg(test)]
+mod tests;
+
 pub use app::{Change, Info};
 pub use drive::{Backstage, Opened, Reviewed};
 pub use run::{Ended, Manner, Options, TuiError, run};

@@ -152,33 +152,37 @@ impl Processes {
         }
         let room = height.saturating_sub(4) / 2;
         let first = (self.chosen + 1).saturating_sub(room.max(1));
+        let names = listed.iter().map(|row| name(row).width()).max().unwrap_or(0);
         for (number, row) in listed.iter().enumerate().skip(first).take(room.max(1)) {
-            rows.extend(entry(row, number == self.chosen, width));
+            rows.extend(entry(row, number == self.chosen, names, width));
         }
         if listed.len() > room.max(1) {
             rows.push(Line::styled(format!("  {} of {}", self.chosen + 1, listed.len()), DIM));
         }
-        let keys = match &self.ending {
+        match &self.ending {
             Some(id) => {
                 let text = format!("End {} and all that it started?", cut(&harmless(id), 20));
-                Line::from(vec![
-                    Span::styled(text, MIND),
-                    Span::styled("  [y]", KEY),
-                    Span::raw(" yes, any other key no"),
-                ])
+                rows.push(Line::styled(text, MIND));
+                rows.push(Line::from(vec![Span::styled("[y]", KEY), Span::raw(" yes; any other key: no")]));
             }
-            None => keys(
-                &[("↑↓", "choose"), ("enter", "attach"), ("x", "kill"), ("esc", "close")],
-                width,
-            ),
-        };
-        rows.push(keys);
+            None => {
+                let all = [("↑↓", "choose"), ("enter", "attach"), ("x", "kill"), ("esc", "close")];
+                rows.push(keys(&all, width));
+            }
+        }
         Picture { rows, cursor: None }
     }
 }
 
+/// How wide the word for a state is at most.
+const STATE: usize = "waits for input".len();
+
+fn name(row: &ProcessRow) -> String {
+    cut(&harmless(&row.info.process_id), 16)
+}
+
 /// A process: its name and state, and below what it printed last.
-fn entry(row: &ProcessRow, chosen: bool, width: usize) -> [Line<'static>; 2] {
+fn entry(row: &ProcessRow, chosen: bool, names: usize, width: usize) -> [Line<'static>; 2] {
     let info = &row.info;
     let (state, style) = match (info.state, info.exit_code) {
         (ProcessState::Running, _) => ("running".to_owned(), GOOD),
@@ -186,28 +190,32 @@ fn entry(row: &ProcessRow, chosen: bool, width: usize) -> [Line<'static>; 2] {
         (ProcessState::Exited, Some(0)) => ("ended".to_owned(), DIM),
         (ProcessState::Exited, code) => (format!("ended with {}", code.unwrap_or(-1)), BAD),
     };
-    let memory = row.memory.map(|bytes| format!("  {}", shown_bytes(bytes))).unwrap_or_default();
+    let memory = row.memory.map(shown_bytes).unwrap_or_default();
     let age = match info.age_seconds {
-        seconds @ 0..60 => format!("  {seconds} s"),
-        seconds @ 60..3_600 => format!("  {} min", seconds / 60),
-        seconds => format!("  {} h", seconds / 3_600),
+        seconds @ 0..60 => format!("{seconds} s"),
+        seconds @ 60..3_600 => format!("{} min", seconds / 60),
+        seconds => format!("{} h", seconds / 3_600),
     };
-    let name = cut(&harmless(&info.process_id), 16);
-    let used = 2 + name.width() + 2 + state.width() + memory.width() + age.width() + 2;
-    let command = cut(&harmless(&info.command.join(" ")), width.saturating_sub(used));
+    let name = name(row);
+    let room = " ".repeat(names - name.width() + 2);
     let mark = if chosen { "› " } else { "  " };
+    let mut first = Line::from(vec![
+        Span::styled(mark, ACCENT),
+        Span::styled(name, if chosen { CHOSEN } else { STRONG }),
+        Span::raw(room),
+        Span::styled(format!("{state:<STATE$}"), style),
+        Span::styled(format!("{memory:>9}"), DIM),
+    ]);
+    // What does not fit is left out as a whole.
+    let command = harmless(&info.command.join(" "));
+    for more in [Span::styled(format!("{age:>8}"), DIM), Span::raw(format!("  {command}"))] {
+        let left = width.saturating_sub(first.width());
+        if left >= more.width().min(12) {
+            first.spans.push(Span::styled(cut(&more.content, left), more.style));
+        }
+    }
     let last = cut(&harmless(&info.last_line), width.saturating_sub(6));
-    [
-        Line::from(vec![
-            Span::styled(mark, ACCENT),
-            Span::styled(name, if chosen { CHOSEN } else { STRONG }),
-            Span::raw("  "),
-            Span::styled(state, style),
-            Span::styled(format!("{memory}{age}"), DIM),
-            Span::raw(format!("  {command}")),
-        ]),
-        Line::from(vec![Span::styled("    │ ", DIM), Span::styled(last, DIM)]),
-    ]
+    [first, Line::from(vec![Span::styled("    │ ", DIM), Span::styled(last, DIM)])]
 }
 
 fn shown_bytes(bytes: u64) -> String {

@@ -265,9 +265,9 @@ impl Question {
     fn body(&self, width: usize, sandbox: &str) -> Vec<Line<'static>> {
         match (&self.page, &self.asked) {
             (Page::Explained(text), _) => {
-                let none = Span::raw("");
-                let lines = harmless_lines(text).into_iter();
-                lines.flat_map(|line| wrap(&Line::raw(line), width, &none, &none)).collect()
+                let (first, rest) = (Span::raw(""), Span::raw("      "));
+                let lines = harmless_lines(text.trim_end()).into_iter();
+                lines.flat_map(|line| wrap(&Line::raw(line), width, &first, &rest)).collect()
             }
             (Page::Diff, Asked::Patch(request)) => {
                 let mut rows = Vec::new();

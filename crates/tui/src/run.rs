@@ -2,9 +2,9 @@
 
 use crate::app::{App, Message, Screen};
 use crate::drive::{Backstage, Driver, Opened};
-use crate::paint::Painter;
+use crate::paint::{Painter, Room};
 use crate::plain;
-use crate::terminal::{RawTerminal, Writer};
+use crate::terminal::{RawTerminal, Writer, shows_other_screen};
 use crate::theme::Colours;
 use crossterm::event::{Event, read};
 use sandgate_protocol::ApprovalId;
@@ -139,6 +139,8 @@ struct Stage {
     painter: Painter,
     size: (usize, usize),
     dirty: bool,
+    room: Room,
+    again: bool,
     /// The question that the last picture shows.
     shown: Option<ApprovalId>,
     last: Option<Instant>,
@@ -153,6 +155,8 @@ impl Stage {
             painter: Painter::new(colours, size.0),
             size,
             dirty: true,
+            room: Room::Lower,
+            again: false,
             shown: None,
             last: None,
             glanced: None,
@@ -170,12 +174,23 @@ impl Stage {
             bytes = self.painter.clear();
             bytes.extend(b"\x1b[2J\x1b[H");
         }
-        let above = app.take_finished(width);
-        let picture = app.view(width, height);
-        bytes.extend(self.painter.draw(&above, &picture));
+        let room = app.room();
+        // What is finished waits while the other screen is shown.
+        if room == Room::Lower && self.room == Room::Lower {
+            let above = app.take_finished(width);
+            let picture = app.view(width, height);
+            bytes.extend(self.painter.draw(&above, &picture));
+        } else {
+            let picture = app.view(width, height);
+            bytes.extend(self.painter.draw_in(room, &picture));
+            // What came in the meantime is drawn next.
+            self.again = room != self.room;
+            self.room = room;
+            shows_other_screen(room == Room::Whole);
+        }
         self.shown = app.questions.front().map(|question| question.id().clone());
         self.writer.write(bytes);
-        self.dirty = false;
+        self.dirty = std::mem::take(&mut self.again);
         self.last = Some(Instant::now());
     }
 
@@ -225,6 +240,8 @@ impl Stage {
         self.writer.finish().await;
         if self.writer.is_free() {
             self.writer.write(self.painter.clear());
+            self.room = Room::Lower;
+            shows_other_screen(false);
             self.writer.finish().await;
         }
         self.dirty = true;

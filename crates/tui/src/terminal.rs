@@ -10,6 +10,8 @@ use tokio::sync::mpsc;
 
 /// Whether the terminal is ours just now.
 static TAKEN: AtomicBool = AtomicBool::new(false);
+/// Whether it shows its other screen.
+static WHOLE: AtomicBool = AtomicBool::new(false);
 /// Letters as they are, a cursor, the whole screen, rows that wrap; a picture that was begun is shown.
 const PLAIN: &[u8] = b"\x1b[0m\x1b[?25h\x1b[?7h\x1b[?2026l";
 /// How long the last picture is waited for when the terminal does not take it.
@@ -49,6 +51,11 @@ impl Drop for RawTerminal {
     }
 }
 
+/// Remembers which screen the terminal shows, in case that something ends us.
+pub(crate) fn shows_other_screen(whole: bool) {
+    WHOLE.store(whole, Ordering::SeqCst);
+}
+
 /// Makes the terminal what it was, if it is ours. On a thread of its own where it might not take a byte.
 fn give_back() {
     if TAKEN.swap(false, Ordering::SeqCst) {
@@ -57,6 +64,9 @@ fn give_back() {
         let (done, waits) = std::sync::mpsc::channel();
         let write = move || {
             let mut out = io::stdout();
+            if WHOLE.swap(false, Ordering::SeqCst) {
+                let _ = out.write_all(b"\x1b[?1049l");
+            }
             let _ = crossterm::execute!(out, DisableBracketedPaste);
             let _ = out.write_all(PLAIN).and_then(|()| out.flush());
             let _ = done.send(());

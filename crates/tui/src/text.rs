@@ -228,8 +228,8 @@ pub(crate) fn wrap(
 struct Row {
     cells: Vec<(String, Style)>,
     width: usize,
-    /// How many cells there are up to the last space, and their width.
-    border: Option<(usize, usize)>,
+    /// How many cells there are up to the last space.
+    border: Option<usize>,
 }
 
 impl Row {
@@ -244,7 +244,7 @@ impl Row {
         if self.width + wide > room && !self.cells.is_empty() {
             let over = match self.border.take() {
                 _ if grapheme == " " => Vec::new(),
-                Some((cells, _)) => self.cells.split_off(cells),
+                Some(cells) => self.cells.split_off(cells),
                 None => Vec::new(),
             };
             while self.cells.last().is_some_and(|(text, _)| text == " ") {
@@ -259,8 +259,9 @@ impl Row {
         }
         self.cells.push((grapheme.to_owned(), style));
         self.width += wide;
-        if grapheme == " " {
-            self.border = Some((self.cells.len(), self.width));
+        // Not behind what only indents.
+        if grapheme == " " && self.cells.iter().any(|(text, _)| text != " ") {
+            self.border = Some(self.cells.len());
         }
     }
 }

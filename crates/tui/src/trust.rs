@@ -103,7 +103,8 @@ pub(crate) fn picture(text: &str, changed: bool, width: usize, height: usize) ->
         wrap(&Line::styled(title, STRONG.patch(MIND)), inner, &Span::raw(""), &Span::raw(""));
     rows.push(Line::default());
     for line in harmless_lines(text.trim_end()) {
-        rows.extend(wrap(&Line::raw(line), inner, &Span::raw(""), &Span::raw("  ")));
+        let indent = if line.starts_with(' ') { "    " } else { "" };
+        rows.extend(wrap(&Line::raw(line), inner, &Span::raw(""), &Span::raw(indent)));
     }
     rows.push(Line::default());
     let mut foot = Vec::new();

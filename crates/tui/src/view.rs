@@ -2,7 +2,7 @@
 
 use crate::app::{App, Screen};
 use crate::cell::{Cell, Fold, NoticeKind, shown_time, spinner};
-use crate::paint::Picture;
+use crate::paint::{Picture, Room};
 use crate::processes::keys;
 use crate::slash::COMMANDS;
 use crate::text::{cut, harmless};
@@ -40,9 +40,21 @@ impl App {
         rows
     }
 
-    /// The lower part of the screen.
+    /// How much of the terminal is wanted: all of it for what is only looked at, and nothing of what the
+    /// person has in their scrollback for anything else.
+    pub(crate) fn room(&self) -> Room {
+        match (&self.screen, self.questions.is_empty()) {
+            (Screen::Composer, _) | (_, false) => Room::Lower,
+            (Screen::Processes(_) | Screen::Transcript(_), true) => Room::Whole,
+        }
+    }
+
+    /// What is drawn there.
     pub(crate) fn view(&mut self, width: usize, height: usize) -> Picture {
-        let room = height.saturating_sub(1).max(3);
+        let room = match self.room() {
+            Room::Lower => height.saturating_sub(1).max(3),
+            Room::Whole => height,
+        };
         if let Some(question) = self.questions.pop_front() {
             let mut question = question;
             let mut picture =
@@ -140,10 +152,13 @@ impl App {
         if let Some((_, hint)) = &self.hint {
             return Line::styled(format!("  {}", cut(hint, width.saturating_sub(2))), MIND);
         }
-        let mut parts = vec![match self.info.offline {
-            true => "offline".to_owned(),
-            false => cut(&harmless(&self.info.model), 24),
-        }];
+        // Some serve only one model, and it has no name.
+        let name = match self.info.model.as_str() {
+            _ if self.info.offline => "offline",
+            "none" => &self.info.provider,
+            model => model,
+        };
+        let mut parts = vec![cut(&harmless(name), 24)];
         if let Some((last, total, window)) = &self.usage {
             if let Some(window) = window.filter(|window| *window > 0) {
                 parts.push(format!("{}% context", (last.total() * 100 / window).min(100)));
@@ -181,6 +196,24 @@ impl App {
         foot.spans.push(Span::styled(format!("  {end}/{}", all.len()), DIM));
         rows.push(foot);
         (Picture { rows, cursor: None }, back)
+    }
+
+    /// What stands first.
+    pub(crate) fn welcome(&mut self) {
+        let info = &self.info;
+        let model = match info.offline {
+            true => "none is set; /model says how to have one".to_owned(),
+            false if info.model == "none" => info.provider.clone(),
+            false => format!("{} of {}", info.model, info.provider),
+        };
+        let trusted = if info.trusted { "" } else { ", which you have not trusted" };
+        let rows = vec![
+            ("model".to_owned(), model),
+            ("works in".to_owned(), format!("{}{trusted}", info.workspace)),
+            ("confined".to_owned(), format!("{}; asks {}", info.sandbox, asking(info.approval))),
+        ];
+        let title = concat!("sandgate ", env!("CARGO_PKG_VERSION")).to_owned();
+        self.push(Cell::Card { title, rows });
     }
 
     pub(crate) fn status(&mut self) {
