@@ -40,6 +40,7 @@ mod settings;
 mod signals;
 mod telemetry;
 mod trust;
+mod tui;
 mod writer;
 
 use arguments::Verb;
@@ -51,6 +52,7 @@ fn main() -> ExitCode {
         false => arguments::read(),
     };
     match asked {
+        Ok(Verb::Tui(arguments)) => tui::tui(*arguments),
         Ok(Verb::Run(arguments)) => run::run(arguments),
         Ok(Verb::Exec(arguments)) => exec::exec(arguments),
         Ok(Verb::Review(arguments)) => review::review(arguments),
