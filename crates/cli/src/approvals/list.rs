@@ -49,7 +49,7 @@ mod tests {
     #[test]
     fn nothing_in_a_question_begins_a_line_of_its_own() {
         let fake = "x\nabcdef01-9  sandgate exec\n\u{1b}[2J".to_owned();
-        let question = Event::ApplyPatchApprovalRequest(ApplyPatchApprovalRequest {
+        let question = Event::ApplyPatchApprovalRequest(Box::new(ApplyPatchApprovalRequest {
             approval_id: ApprovalId::new("approval_1"),
             call_id: CallId::new("call_1"),
             changes: Vec::new(),
@@ -57,7 +57,7 @@ mod tests {
             grant_root: None,
             only_once: false,
             agent: Some(fake.clone()),
-        });
+        }));
         let asker = Asker {
             front_end: fake.clone(),
             workspace: fake.clone(),

@@ -74,6 +74,7 @@ async fn work(
         settings: Some(home),
         scratch: directory.clone(),
         workspaces: std::iter::once(workspace).chain(also).collect(),
+        person: Some(crate::mcp::client_person()),
         tokens: Arc::clone(&tokens),
         reached: Reached {
             hosts: hosts.into_iter().chain(door.hosts()).collect(),

@@ -89,6 +89,7 @@ impl Scene {
             settings: Some(home.path().to_owned()),
             scratch: home.path().to_owned(),
             workspaces: vec![workspace.path().to_owned()],
+            person: None,
             tokens: Arc::clone(&tokens),
             reached: Reached { hosts: Vec::new(), tls: tls.is_some() },
             enforcement: sandgate_runtime::enforcement(),

@@ -10,7 +10,7 @@ use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 fn patch(number: usize, diff: String) -> OpenQuestion {
     let change =
         PatchChange { path: "/ws/a".into(), kind: PatchChangeKind::Update, moved_to: None, diff };
-    let question = Event::ApplyPatchApprovalRequest(ApplyPatchApprovalRequest {
+    let question = Event::ApplyPatchApprovalRequest(Box::new(ApplyPatchApprovalRequest {
         approval_id: ApprovalId::new(format!("approval_{number}")),
         call_id: CallId::new("call_1"),
         changes: vec![change.clone(), change],
@@ -18,7 +18,7 @@ fn patch(number: usize, diff: String) -> OpenQuestion {
         grant_root: None,
         only_once: false,
         agent: None,
-    });
+    }));
     let asker =
         Asker { front_end: "exec".to_owned(), workspace: "/ws".to_owned(), conversation: None };
     OpenQuestion { id: format!("a-{number}"), asker, asked: Timestamp::now(), question }
