@@ -20,7 +20,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio_util::sync::CancellationToken;
 
 /// Serves a world, and stops when it is dropped.
-struct Served {
+pub(crate) struct Served {
     address: SocketAddr,
     stop: CancellationToken,
 }
@@ -33,15 +33,28 @@ impl Drop for Served {
 
 impl Served {
     async fn new(world: &World) -> Self {
+        Self::letting_in(world, None).await
+    }
+
+    /// One that takes whoever comes for an agent.
+    pub(crate) async fn for_anybody(world: &World) -> Self {
+        Self::letting_in(world, Some(Caller::Requester)).await
+    }
+
+    pub(crate) fn url(&self) -> String {
+        format!("http://{}/mcp", self.address)
+    }
+
+    async fn letting_in(world: &World, others: Option<Caller>) -> Self {
         let stop = CancellationToken::new();
         let mount = http_service(&world.options, &[], &stop);
-        let tell = from_fn(async |mut request: Request, next: Next| {
+        let tell = from_fn(async move |mut request: Request, next: Next| {
             let token =
                 request.headers().get("authorization").and_then(|value| value.to_str().ok());
             let caller = match token {
                 Some("Bearer requester") => Some(Caller::Requester),
                 Some("Bearer approver") => Some(Caller::Approver),
-                _ => None,
+                _ => others,
             };
             if let Some(caller) = caller {
                 request.extensions_mut().insert(caller);
