@@ -43,13 +43,19 @@ async fn the_conformance_suite_passes() {
     for scenario in SCENARIOS {
         let mut command = Command::new("node");
         // It wants a newer node than most have, for something that it does not do here.
-        command.arg("--import").arg(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/mcp/older_node.mjs"));
+        command
+            .arg("--import")
+            .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/mcp/older_node.mjs"));
         command.arg(&suite).args(["server", "--scenario", scenario, "--url"]).arg(served.url());
         let results = tempfile::tempdir().unwrap();
         command.current_dir(results.path());
         let ended = tokio::task::spawn_blocking(move || command.output()).await.unwrap().unwrap();
         let said = String::from_utf8_lossy(&ended.stdout).into_owned();
-        assert!(ended.status.success(), "{scenario}: {said}{}", String::from_utf8_lossy(&ended.stderr));
+        assert!(
+            ended.status.success(),
+            "{scenario}: {said}{}",
+            String::from_utf8_lossy(&ended.stderr)
+        );
         assert!(said.contains("Passed: "), "{scenario}: {said}");
     }
 }

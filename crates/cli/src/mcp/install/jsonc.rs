@@ -227,10 +227,13 @@ fn margin_of(text: &str, at: usize) -> String {
 
 /// What this text is indented by.
 fn indent_of(text: &str) -> String {
-    let margins = text.lines().map(|line| {
-        line.chars().take_while(|c| matches!(c, ' ' | '\t')).collect::<String>()
-    });
-    margins.filter(|margin| !margin.is_empty()).min_by_key(String::len).unwrap_or_else(|| "  ".to_owned())
+    let margins = text
+        .lines()
+        .map(|line| line.chars().take_while(|c| matches!(c, ' ' | '\t')).collect::<String>());
+    margins
+        .filter(|margin| !margin.is_empty())
+        .min_by_key(String::len)
+        .unwrap_or_else(|| "  ".to_owned())
 }
 
 /// A value on several lines, those after the first behind a margin.
