@@ -1,5 +1,6 @@
 //! The command line: first parsed, then made sense of.
 
+use crate::acp::{self, AcpArguments, CliAcp};
 #[cfg(unix)]
 use crate::approvals::{self, ApprovalsArguments, CliApprovals};
 use crate::audit::{self, AuditArguments, CliAudit};
@@ -34,6 +35,8 @@ pub(crate) enum Verb {
     Exec(ExecArguments),
     /// `sandgate review`.
     Review(ReviewArguments),
+    /// `sandgate acp`.
+    Acp(AcpArguments),
     /// `sandgate call`.
     Call(CallArguments),
     /// `sandgate patch`.
@@ -113,6 +116,8 @@ enum CliVerb {
     Resume(CliResume),
     /// List, show and export conversations
     Sessions(CliSessionsOnDisk),
+    /// Be the agent of an editor, which starts this
+    Acp(CliAcp),
     /// Make the tool calls of a model, as JSON lines
     Call(CliCall),
     /// Apply a patch, or say what it would change
@@ -153,6 +158,7 @@ fn understand(cli: Cli) -> Result<Verb, clap::Error> {
         CliVerb::Sessions(sessions) => Ok(Verb::Sessions(sessions)),
         CliVerb::Exec(exec) => exec::understand(exec).map(Verb::Exec),
         CliVerb::Review(review) => review::understand(review).map(Verb::Review),
+        CliVerb::Acp(acp) => acp::understand(acp).map(Verb::Acp),
         CliVerb::Call(call) => call::understand(call).map(Verb::Call),
         CliVerb::Patch(patch) => patch::understand(patch).map(Verb::Patch),
         CliVerb::Sandbox(sandbox) => sandbox::understand(sandbox).map(Verb::Sandbox),

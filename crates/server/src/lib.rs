@@ -6,9 +6,11 @@
 
 #![forbid(unsafe_code)]
 
+mod acp;
 mod asking;
 mod opener;
 
+pub use acp::{AcpDoor, serve as serve_acp};
 pub use asking::ClientApprover;
 pub use opener::{
     NewConversation, OpenError, OpenedConversation, Opener, WantedAgent, WantedSession,
