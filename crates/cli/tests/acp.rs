@@ -190,13 +190,11 @@ fn an_editor_calls_a_turn_off() {
         let ws = world.path("ws");
         let model = script(
             &world,
-            &[
-                json!([runs("sleep 1000 & echo $! > pid; wait")]),
-                json!([says("after that")]),
-            ],
+            &[json!([runs("sleep 1000 & echo $! > pid; wait")]), json!([says("after that")])],
         );
         let words = ["acp", "--provider", &model];
-        let full = [&words[..], &["--sandbox", "danger-full-access", "--ask-for-approval", "never"]];
+        let full =
+            [&words[..], &["--sandbox", "danger-full-access", "--ask-for-approval", "never"]];
         let todo = json!({ "cwd": ws, "steps": [
             { "prompt": "sleep", "cancel_when": ws.join("pid") },
             { "prompt": "go on" },
@@ -247,76 +245,141 @@ fn a_question_can_be_answered_elsewhere() {
     }
 }
 
-/// Talks to the program line by line, and gives back its answers.
-fn talk(world: &World, words: &[&str], lines: &[Value]) -> (Vec<Value>, support::Outcome) {
-    let mut command = world.program(words);
-    command.stdin(Stdio::piped());
-    let mut running = Running::start(&mut command);
-    let mut stdin = running.child.stdin.take().unwrap();
-    let mut answers = Vec::new();
-    for line in lines {
-        writeln!(stdin, "{line}").unwrap();
-        let answer = loop {
-            let said: Value = serde_json::from_str(&running.line()).unwrap();
-            if said["id"] == line["id"] {
-                break said;
-            }
-        };
-        answers.push(answer);
-    }
-    drop(stdin);
-    (answers, running.wait())
+/// The program, talked to line by line.
+struct Wire {
+    running: Running,
+    stdin: std::process::ChildStdin,
+    last: u64,
 }
 
-fn request(id: u64, method: &str, params: &Value) -> Value {
-    json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params })
+impl Wire {
+    fn start(world: &World, words: &[&str]) -> Self {
+        let mut command = world.program(words);
+        command.stdin(Stdio::piped());
+        let mut running = Running::start(&mut command);
+        let stdin = running.child.stdin.take().unwrap();
+        let mut wire = Self { running, stdin, last: 0 };
+        let hello = json!({ "protocolVersion": 1, "clientCapabilities": {} });
+        let answer = wire.ask("initialize", &hello);
+        assert_eq!(answer["result"]["agentInfo"]["name"], "sandgate", "{answer}");
+        wire
+    }
+
+    fn say(&mut self, method: &str, params: &Value) {
+        self.last += 1;
+        let message =
+            json!({ "jsonrpc": "2.0", "id": self.last, "method": method, "params": params });
+        writeln!(self.stdin, "{message}").unwrap();
+    }
+
+    /// Asks something, and waits for the answer.
+    fn ask(&mut self, method: &str, params: &Value) -> Value {
+        self.say(method, params);
+        loop {
+            let said: Value = serde_json::from_str(&self.running.line()).unwrap();
+            if said["id"] == self.last && said["method"].is_null() {
+                return said;
+            }
+        }
+    }
+
+    fn session(&mut self, cwd: &Path) -> Value {
+        self.ask("session/new", &json!({ "cwd": cwd, "mcpServers": [] }))
+    }
+
+    /// Closes standard input, and waits for the end. All that was written must be messages.
+    fn end(self) -> support::Outcome {
+        drop(self.stdin);
+        let outcome = self.running.wait();
+        for line in outcome.stdout().lines() {
+            let message: Value = serde_json::from_str(line).unwrap();
+            assert_eq!(message["jsonrpc"], "2.0", "{line}");
+        }
+        outcome
+    }
+}
+
+fn prompt(session: &Value, text: &str) -> Value {
+    json!({ "sessionId": session, "prompt": [{ "type": "text", "text": text }] })
 }
 
 /// spec ACP.4: The end of standard input ends the program and all that it started, and nothing but messages
 /// is on standard output.
+#[test]
+fn the_end_of_input_ends_everything() {
+    let world = World::new();
+    fs::create_dir(world.path("ws")).unwrap();
+    let pid = world.path("ws/pid");
+    let model = script(&world, &[json!([runs("sleep 1000 & echo $! > pid; wait")])]);
+    let words = ["acp", "--provider", &model, "--sandbox", "danger-full-access"];
+    let mut wire = Wire::start(&world, &[&words[..], &["--ask-for-approval", "never"]].concat());
+    let session = wire.session(&world.path("ws"))["result"]["sessionId"].clone();
+    wire.say("session/prompt", &prompt(&session, "go"));
+    let written = eventually("it sleeps", || {
+        fs::read_to_string(&pid).ok().and_then(|text| text.trim().parse::<i32>().ok())
+    });
+    let outcome = wire.end();
+    assert_eq!(outcome.code, Some(0), "{outcome:?}");
+    assert!(!is_alive(written));
+    assert!(!world.path(".codex/desk").exists(), "nothing is left");
+}
+
 /// spec ACP.5: What cannot be is answered by an error that says why: a session that is not there, a directory
 /// in the settings, a provider without a key.
 #[test]
 fn what_cannot_be_is_answered_by_an_error() {
     let world = World::new();
     fs::create_dir(world.path("ws")).unwrap();
-    let hello = request(1, "initialize", &json!({ "protocolVersion": 1, "clientCapabilities": {} }));
-    let session = |id, cwd: PathBuf| {
-        request(id, "session/new", &json!({ "cwd": cwd, "mcpServers": [] }))
-    };
-    let prompt = json!({ "sessionId": "none", "prompt": [{ "type": "text", "text": "go" }] });
+    let mut wire = Wire::start(&world, &["acp"]);
     let load = json!({ "sessionId": "01a1", "cwd": world.home(), "mcpServers": [] });
-    let (answers, outcome) = talk(
-        &world,
-        &["acp"],
-        &[
-            hello.clone(),
-            request(2, "session/prompt", &prompt),
-            session(3, world.path(".codex")),
-            session(4, PathBuf::from("ws")),
-            request(5, "session/load", &load),
-            request(6, "no/such", &json!({})),
-        ],
-    );
-    assert_eq!(outcome.code, Some(0), "{outcome:?}");
-    assert_eq!(answers[0]["result"]["agentInfo"]["name"], "sandgate", "{}", answers[0]);
-    for (answer, why) in answers[1..].iter().zip([
-        "there is no such session",
-        "lies in your settings",
-        "whole path",
-        "01a1",
-        "",
-    ]) {
+    let answers = [
+        (wire.ask("session/prompt", &prompt(&json!("none"), "go")), "there is no such session"),
+        (wire.session(&world.path(".codex")), "lies in your settings"),
+        (wire.session(Path::new("ws")), "whole path"),
+        (wire.ask("session/load", &load), "01a1"),
+        (wire.ask("no/such", &json!({})), ""),
+    ];
+    for (answer, why) in answers {
         let message = answer["error"]["message"].as_str().unwrap_or_default();
         assert!(answer["error"].is_object() && message.contains(why), "{answer}");
     }
-    let words = ["acp", "--provider", "openai"];
-    let (answers, outcome) = talk(&world, &words, &[hello.clone(), session(2, world.path("ws"))]);
-    let why = "OPENAI_API_KEY";
-    match answers[1]["result"]["sessionId"].as_str() {
-        None => assert!(answers[1]["error"].to_string().contains(why), "{}", answers[1]),
-        Some(_) => assert!(outcome.code == Some(0), "{outcome:?}"),
-    }
+    assert_eq!(wire.end().code, Some(0));
+    let mut wire = Wire::start(&world, &["acp", "--provider", "openai"]);
+    let answer = wire.session(&world.path("ws"));
+    assert!(answer["error"]["message"].to_string().contains("OPENAI_API_KEY"), "{answer}");
+    assert_eq!(wire.end().code, Some(0));
     let outcome = world.sandgate(&["acp", "--decide", "approve"]);
     assert_eq!(outcome.code, Some(2), "{outcome:?}");
+}
+
+/// spec ACP.6: An editor that shows output as a terminal is sent it as the command writes it, and is never
+/// asked to run one.
+#[test]
+fn output_goes_to_a_terminal_that_is_only_looked_at() {
+    let world = World::new();
+    fs::create_dir(world.path("ws")).unwrap();
+    let model = script(&world, &[json!([runs("echo shown; exit 3")]), json!([says("done")])]);
+    let mut command = world.program(["acp", "--provider", &model]);
+    command.stdin(Stdio::piped());
+    let mut running = Running::start(&mut command);
+    let stdin = running.child.stdin.take().unwrap();
+    let mut wire = Wire { running, stdin, last: 0 };
+    let capabilities = json!({ "terminal": true, "_meta": { "terminal_output": true } });
+    wire.ask("initialize", &json!({ "protocolVersion": 1, "clientCapabilities": capabilities }));
+    let session = wire.session(&world.path("ws"))["result"]["sessionId"].clone();
+    let answer = wire.ask("session/prompt", &prompt(&session, "go"));
+    assert_eq!(answer["result"]["stopReason"], "end_turn", "{answer}");
+    let outcome = wire.end();
+    let messages = outcome.events();
+    let meta = |name: &str| {
+        let found = messages.iter().find_map(|message| {
+            let meta = &message["params"]["update"]["_meta"][name];
+            (!meta.is_null()).then(|| meta.clone())
+        });
+        found.unwrap_or_else(|| panic!("{name} in {messages:#?}"))
+    };
+    let id = meta("terminal_info")["terminal_id"].clone();
+    assert_eq!(meta("terminal_output"), json!({ "terminal_id": id, "data": "shown\n" }));
+    assert_eq!(meta("terminal_exit")["exit_code"], 3);
+    assert!(messages.iter().all(|message| message["method"] != "terminal/create"));
 }

@@ -1,7 +1,7 @@
 //! What an editor asks for.
 
 use super::content::{chunk, input};
-use super::session::{Editor, Live, Parts, tell};
+use super::session::{BegunTurn, Editor, Live, Parts, tell};
 use super::terminal;
 use super::updates::replayed;
 use crate::{ClientApprover, NewConversation, OpenError, Opener, WantedAgent, WantedSession};
@@ -104,10 +104,19 @@ pub async fn serve(
             async move |request: PromptRequest,
                         responder: Responder<PromptResponse>,
                         editor: Editor| {
-                let served = Arc::clone(&prompts);
+                // Before the next message is read, which may call it off.
+                let begun = prompts.find(&request.session_id).and_then(|live| {
+                    let turn = live.begin_turn();
+                    let turn =
+                        turn.ok_or_else(|| refused("this session is at work; cancel that first"));
+                    Ok((live, turn?))
+                });
+                let (live, turn) = match begun {
+                    Ok(begun) => begun,
+                    Err(error) => return responder.respond_with_error(error),
+                };
                 tokio::spawn(async move {
-                    let ended = served.prompt(&editor, request).await;
-                    responder.respond_with_result(ended)
+                    responder.respond_with_result(prompt(&editor, &live, turn, request).await)
                 });
                 Ok(())
             },
@@ -227,36 +236,6 @@ impl Served {
         Ok(live)
     }
 
-    async fn prompt(
-        &self,
-        editor: &Editor,
-        request: PromptRequest,
-    ) -> Result<PromptResponse, Error> {
-        let live = self.find(&request.session_id)?;
-        let input = input(request.prompt).map_err(refused)?;
-        for note in live.take_notes() {
-            let note = format!("{}\n", visible_line(&note));
-            tell(editor, &live.id, SessionUpdate::AgentThoughtChunk(chunk(note)));
-        }
-        let end = live.turn(input).await;
-        let end = end.ok_or_else(|| refused("this session is at work; cancel that first"))?;
-        let reason = match end {
-            TurnEnd::Complete { .. } => StopReason::EndTurn,
-            TurnEnd::Aborted => StopReason::Cancelled,
-            TurnEnd::Limit(why) => {
-                tell(editor, &live.id, SessionUpdate::AgentMessageChunk(chunk(why)));
-                StopReason::MaxTurnRequests
-            }
-            TurnEnd::Failed(error @ ModelError::Key(_)) => {
-                let mut needed = Error::auth_required();
-                needed.message = error.to_string();
-                return Err(needed);
-            }
-            TurnEnd::Failed(error) => return Err(failed(&error.to_string())),
-        };
-        Ok(PromptResponse::new(reason))
-    }
-
     fn find(&self, id: &SessionId) -> Result<Arc<Live>, Error> {
         let found = self.sessions().get(id).cloned();
         found.ok_or_else(|| refused("there is no such session"))
@@ -265,6 +244,35 @@ impl Served {
     fn sessions(&self) -> std::sync::MutexGuard<'_, HashMap<SessionId, Arc<Live>>> {
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Takes a turn, and says how it ended.
+async fn prompt(
+    editor: &Editor,
+    live: &Live,
+    turn: BegunTurn,
+    request: PromptRequest,
+) -> Result<PromptResponse, Error> {
+    let input = input(request.prompt).map_err(refused)?;
+    for note in live.take_notes() {
+        let note = format!("{}\n", visible_line(&note));
+        tell(editor, &live.id, SessionUpdate::AgentThoughtChunk(chunk(note)));
+    }
+    let reason = match turn.take(input).await {
+        TurnEnd::Complete { .. } => StopReason::EndTurn,
+        TurnEnd::Aborted => StopReason::Cancelled,
+        TurnEnd::Limit(why) => {
+            tell(editor, &live.id, SessionUpdate::AgentMessageChunk(chunk(why)));
+            StopReason::MaxTurnRequests
+        }
+        TurnEnd::Failed(error @ ModelError::Key(_)) => {
+            let mut needed = Error::auth_required();
+            needed.message = error.to_string();
+            return Err(needed);
+        }
+        TurnEnd::Failed(error) => return Err(failed(&error.to_string())),
+    };
+    Ok(PromptResponse::new(reason))
 }
 
 fn of_open(error: OpenError) -> Error {

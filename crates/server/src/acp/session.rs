@@ -11,7 +11,7 @@ use sandgate_protocol::{AgentEvent, ApprovalId, Event, ReviewDecision};
 use sandgate_runtime::{Attendance, Events, Session, Stop};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
-use tokio::sync::{Mutex as AsyncMutex, mpsc};
+use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard, mpsc};
 use tokio::task::{AbortHandle, JoinHandle};
 
 /// The connection to the editor.
@@ -20,7 +20,7 @@ pub(super) type Editor = ConnectionTo<Client>;
 /// A session with a model in it.
 pub(super) struct Live {
     pub(super) id: SessionId,
-    turns: AsyncMutex<Turns>,
+    turns: Arc<AsyncMutex<Turns>>,
     /// Calls off the turn that goes on.
     stop: Mutex<Stop>,
     /// What the person should know, and has not been told.
@@ -35,6 +35,23 @@ struct Turns {
     conversation: Conversation,
     /// Says that all of a turn was told.
     told: mpsc::Receiver<()>,
+}
+
+/// A turn that nothing has been said in yet.
+pub(super) struct BegunTurn {
+    turns: OwnedMutexGuard<Turns>,
+    stop: Stop,
+}
+
+impl BegunTurn {
+    /// Says something, and has the model do what it does about it.
+    pub(super) async fn take(mut self, input: UserInput) -> TurnEnd {
+        while self.turns.told.try_recv().is_ok() {}
+        let end = self.turns.conversation.turn(input, &self.stop).await;
+        // The editor is told how it ended when it knows all that happened.
+        let _ = self.turns.told.recv().await;
+        end
+    }
 }
 
 /// What a session begins with.
@@ -64,7 +81,7 @@ impl Live {
         };
         Self {
             id,
-            turns: AsyncMutex::new(Turns { conversation, told }),
+            turns: Arc::new(AsyncMutex::new(Turns { conversation, told })),
             stop: Mutex::default(),
             notes: Mutex::new(notes),
             listening: tokio::spawn(listener.listen(events)),
@@ -73,16 +90,12 @@ impl Live {
         }
     }
 
-    /// Takes a turn. None if one is going on.
-    pub(super) async fn turn(&self, input: UserInput) -> Option<TurnEnd> {
-        let mut turns = self.turns.try_lock().ok()?;
+    /// Begins a turn, which can be called off from now on. None if one is going on.
+    pub(super) fn begin_turn(&self) -> Option<BegunTurn> {
+        let turns = Arc::clone(&self.turns).try_lock_owned().ok()?;
         let stop = Stop::default();
         *self.stop() = stop.clone();
-        while turns.told.try_recv().is_ok() {}
-        let end = turns.conversation.turn(input, &stop).await;
-        // The editor is told how it ended when it knows all that happened.
-        let _ = turns.told.recv().await;
-        Some(end)
+        Some(BegunTurn { turns, stop })
     }
 
     /// What the person should know, as sentences, once: before the first prompt an editor does not
