@@ -3,7 +3,6 @@
 //! `scripts/acp-sdks` installs them. Where they are not, these tests say so and prove nothing.
 
 #![cfg(target_os = "linux")]
-#![expect(clippy::disallowed_methods, reason = "these tests are about the real program")]
 
 mod support;
 

@@ -31,10 +31,12 @@ fn first_line(line: &str) -> Option<u32> {
     new.split(',').next()?.parse().ok()
 }
 
+/// What stood in a place, and what will.
+type Hunk = (String, String);
+
 /// One diff for each hunk: the lines around a change and those of it.
 fn of_change(change: &PatchChange) -> Vec<Diff> {
-    let (mut hunks, mut current): (Vec<(String, String)>, Option<(String, String)>) =
-        (Vec::new(), None);
+    let (mut hunks, mut current): (Vec<Hunk>, Option<Hunk>) = (Vec::new(), None);
     let mut bytes = 0;
     for line in change.diff.lines() {
         bytes += line.len();
@@ -59,7 +61,7 @@ fn of_change(change: &PatchChange) -> Vec<Diff> {
     if hunks.is_empty() {
         hunks.push(Default::default());
     }
-    let diff = |(old, new): (String, String)| {
+    let diff = |(old, new): Hunk| {
         let old = (change.kind != PatchChangeKind::Add).then_some(old);
         Diff::new(target(change), new).old_text(old)
     };
@@ -70,6 +72,7 @@ fn of_change(change: &PatchChange) -> Vec<Diff> {
 mod tests {
     use super::*;
 
+    /// spec ACP.9: A change is shown as what stood there and what will, hunk by hunk.
     #[test]
     fn each_hunk_is_what_stood_there_and_what_will() {
         let change = PatchChange {
