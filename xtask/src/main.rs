@@ -9,6 +9,7 @@ mod bench;
 #[cfg(not(target_os = "linux"))]
 #[path = "bench/elsewhere.rs"]
 mod bench;
+mod dist;
 mod tidy;
 
 use std::path::PathBuf;
@@ -28,6 +29,7 @@ const TASKS: &[Task] = &[
         about: "measure against the lower limits beside it, and print the ratios",
         run: bench::run,
     },
+    Task { name: "dist", about: "make what people install", run: dist::run },
 ];
 
 fn main() -> anyhow::Result<ExitCode> {

@@ -18,11 +18,15 @@ mod console;
 #[cfg(unix)]
 mod daemon;
 mod decide;
+mod demo;
+mod doctor;
 mod exec;
 mod exit;
+mod generate;
 mod linux_sandbox;
 #[cfg(unix)]
 mod live;
+mod mcp;
 mod notes;
 mod open;
 mod patch;
@@ -30,12 +34,14 @@ mod policy;
 mod review;
 mod run;
 mod sandbox;
+mod serve;
 mod session;
 mod sessions;
 mod settings;
 mod signals;
 mod telemetry;
 mod trust;
+mod tui;
 mod writer;
 
 use arguments::Verb;
@@ -47,12 +53,15 @@ fn main() -> ExitCode {
         false => arguments::read(),
     };
     match asked {
+        Ok(Verb::Tui(arguments)) => tui::tui(*arguments),
         Ok(Verb::Run(arguments)) => run::run(arguments),
         Ok(Verb::Exec(arguments)) => exec::exec(arguments),
         Ok(Verb::Review(arguments)) => review::review(arguments),
         Ok(Verb::Sessions(arguments)) => sessions::sessions(&arguments),
         Ok(Verb::Acp(arguments)) => acp::acp(arguments),
         Ok(Verb::Call(arguments)) => call::call(&arguments),
+        Ok(Verb::Mcp(arguments)) => mcp::mcp(arguments),
+        Ok(Verb::Serve(arguments)) => serve::serve(arguments),
         Ok(Verb::Patch(arguments)) => patch::patch(&arguments),
         Ok(Verb::Sandbox(arguments)) => sandbox::sandbox(arguments),
         Ok(Verb::Policy(arguments)) => policy::policy(arguments),
@@ -69,6 +78,12 @@ fn main() -> ExitCode {
         Ok(Verb::Audit(arguments)) => audit::audit(&arguments),
         Ok(Verb::Config(arguments)) => config::config(&arguments),
         Ok(Verb::Trust(arguments)) => trust::trust(&arguments),
+        Ok(Verb::Demo(arguments)) => demo::demo(&arguments),
+        Ok(Verb::Doctor(arguments)) => doctor::doctor(&arguments),
+        Ok(Verb::Completions(arguments)) => {
+            generate::completions(&arguments, arguments::definition())
+        }
+        Ok(Verb::Man(arguments)) => generate::man(&arguments, arguments::definition()),
         Err(error) => {
             // Help and version come this way too; they are no errors and go to standard output.
             let _ = error.print();

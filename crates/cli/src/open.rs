@@ -23,7 +23,6 @@ impl CliOpener {
     fn prepare(&self, wanted: WantedSession) -> Result<PreparedSession, OpenError> {
         let mut session = self.session.clone();
         session.cd = wanted.workspace.or(session.cd);
-        // Nobody sits here: a directory that the person was not asked about counts as not trusted.
         let workspace = session.cd.clone().unwrap_or_else(|| ".".into());
         if is_in_settings(&workspace) {
             let why = format!(
@@ -32,9 +31,12 @@ impl CliOpener {
             );
             return Err(OpenError::Refused(why));
         }
+        // Nobody sits here: a directory that the person was not asked about counts as not trusted.
         let mut prepared = session.prepare_for(Asked::Nobody).map_err(failed)?;
         prepared.config = prepared.config.tightened(wanted.approval_policy, wanted.sandbox_policy);
         prepared.config.front_end = wanted.front_end.to_owned();
+        prepared.config.approval_timeout =
+            prepared.config.approval_timeout.or(wanted.approval_timeout);
         Ok(prepared)
     }
 }

@@ -63,7 +63,8 @@ pub use request::{CommandInput, CommandLine, KeepOutput, new_call_id};
 pub use runtime::Runtime;
 pub use served::{ServerPipe, ServerProgram, ServerWatch};
 pub use session::{
-    BrokenPatches, Keeping, Requester, Session, SessionConfig, SnapshotOptions, Turn,
+    BrokenPatches, Keeping, LiveProcess, ProcessOutput, Requester, Session, SessionConfig,
+    SnapshotOptions, Turn,
 };
 pub use session::{ChildTerms, ChildTools, SubAgentLimits};
 pub use telemetry::{

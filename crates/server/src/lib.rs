@@ -8,10 +8,14 @@
 
 mod acp;
 mod asking;
+pub mod http;
+mod live;
+pub mod mcp;
 mod opener;
+mod web;
 
 pub use acp::{AcpDoor, serve as serve_acp};
-pub use asking::ClientApprover;
+pub use asking::{Caller, ClientApprover, ClientPerson};
 pub use opener::{
     NewConversation, OpenError, OpenedConversation, Opener, WantedAgent, WantedSession,
 };

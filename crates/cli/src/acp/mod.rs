@@ -94,7 +94,7 @@ async fn serve(runtime: Arc<Runtime>, cli: CliAcp) -> io::Result<u8> {
         opener: Arc::new(CliOpener { runtime, session, model }),
         desk,
         // The editor is the person's own, and so is its terminal.
-        approver: Box::new(|session| ClientApprover::new(session.approver("acp"))),
+        person: Arc::new(|session| ClientApprover::new(session.approver("acp"))),
     };
     tokio::select! {
         served = serve_acp(door, tokio::io::stdin(), tokio::io::stdout()) => served.map(|()| 0),

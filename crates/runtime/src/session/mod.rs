@@ -5,12 +5,14 @@
 
 mod child;
 mod config;
+mod processes;
 mod recovery;
 mod services;
 mod turn;
 
 pub use child::{ChildTerms, ChildTools, SubAgentLimits};
 pub use config::{Keeping, SessionConfig, SnapshotOptions};
+pub use processes::{LiveProcess, ProcessOutput};
 pub use recovery::BrokenPatches;
 pub(crate) use services::Services;
 pub use turn::Turn;

@@ -4,7 +4,7 @@ use super::content::{chunk, input};
 use super::session::{BegunTurn, Editor, Live, Parts, tell};
 use super::terminal;
 use super::updates::replayed;
-use crate::{ClientApprover, NewConversation, OpenError, Opener, WantedAgent, WantedSession};
+use crate::{ClientPerson, NewConversation, OpenError, Opener, WantedAgent, WantedSession};
 use agent_client_protocol::schema::ProtocolVersion;
 use agent_client_protocol::v1::Responder;
 use agent_client_protocol::v1::schema::{
@@ -16,7 +16,7 @@ use agent_client_protocol::{Agent, Error, Lines};
 use futures_util::{SinkExt, StreamExt as _};
 use sandgate_agent::{ModelError, TurnEnd};
 use sandgate_protocol::{SessionSource, visible_line};
-use sandgate_runtime::{Asker, Delivery, Desk, Session};
+use sandgate_runtime::{Asker, Delivery, Desk};
 use std::collections::HashMap;
 use std::io;
 use std::path::PathBuf;
@@ -45,7 +45,7 @@ pub struct AcpDoor {
     /// Where their questions lie, beside being asked in the editor.
     pub desk: Arc<Desk>,
     /// Lets the person at the editor answer the questions of a session.
-    pub approver: Box<dyn Fn(&Session) -> ClientApprover + Send + Sync>,
+    pub person: ClientPerson,
 }
 
 /// Serves one editor until it closes the connection. Then all that it had started has ended.
@@ -226,7 +226,7 @@ impl Served {
         };
         let events = opened.session.events(Delivery::Lossy).await;
         let attendance = self.door.desk.attend(&opened.session, asker).await;
-        let approver = (self.door.approver)(&opened.session);
+        let approver = (self.door.person)(&opened.session);
         let terminals = self.terminals.load(Ordering::Relaxed);
         let (session, conversation) = opened.begin();
         let parts =

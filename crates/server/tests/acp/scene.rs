@@ -165,7 +165,7 @@ impl Scene {
         let door = AcpDoor {
             opener: Arc::clone(&self.opener) as Arc<dyn Opener>,
             desk: Arc::new(Desk::default()),
-            approver: Box::new(|session| ClientApprover::new(session.approver("acp"))),
+            person: Arc::new(|session| ClientApprover::new(session.approver("acp"))),
         };
         let serving = tokio::spawn(serve_acp(door, read, write));
         let saw = Arc::new(Mutex::new(Saw::default()));
