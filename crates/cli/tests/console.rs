@@ -279,7 +279,7 @@ fn a_patch_is_looked_at() {
 const ECHOES: &str = "printf '\\033[6n\\033[c'; while printf 'ready> '; read -r line; do case $line in \
     colour) printf '\\033[38;2;250;120;10morange\\033[0m\\n';; \
     size) stty size | sed 's/^/rows /; s/ \\([0-9]*\\)$/ columns \\1/';; \
-    *) echo \"got $line\";; esac; done";
+    *) echo \"got $line, ${#line} letters\";; esac; done";
 
 fn live(script: &str) -> Value {
     let arguments =

@@ -249,7 +249,7 @@ export async function terminal({ page: open }) {
   await page.keyboard.type("hello there");
   await page.keyboard.press("Enter");
   // The line is what was typed alone: what the program asked the terminal before we came is not answered now.
-  await screen.getByText("got hello there").waitFor();
+  await screen.getByText("got hello there, 11 letters").waitFor();
   // Colours beyond the palette are inline styles in xterm.js, which the content policy refuses.
   await page.keyboard.type("colour");
   await page.keyboard.press("Enter");
