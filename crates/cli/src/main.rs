@@ -25,6 +25,7 @@ mod generate;
 mod linux_sandbox;
 #[cfg(unix)]
 mod live;
+mod mcp;
 mod notes;
 mod open;
 mod patch;
@@ -39,6 +40,7 @@ mod settings;
 mod signals;
 mod telemetry;
 mod trust;
+mod tui;
 mod writer;
 
 use arguments::Verb;
@@ -50,11 +52,13 @@ fn main() -> ExitCode {
         false => arguments::read(),
     };
     match asked {
+        Ok(Verb::Tui(arguments)) => tui::tui(*arguments),
         Ok(Verb::Run(arguments)) => run::run(arguments),
         Ok(Verb::Exec(arguments)) => exec::exec(arguments),
         Ok(Verb::Review(arguments)) => review::review(arguments),
         Ok(Verb::Sessions(arguments)) => sessions::sessions(&arguments),
         Ok(Verb::Call(arguments)) => call::call(&arguments),
+        Ok(Verb::Mcp(arguments)) => mcp::mcp(arguments),
         Ok(Verb::Serve(arguments)) => serve::serve(arguments),
         Ok(Verb::Patch(arguments)) => patch::patch(&arguments),
         Ok(Verb::Sandbox(arguments)) => sandbox::sandbox(arguments),

@@ -9,10 +9,11 @@
 mod asking;
 pub mod http;
 mod live;
+pub mod mcp;
 mod opener;
 mod web;
 
-pub use asking::{Caller, ClientApprover};
+pub use asking::{Caller, ClientApprover, ClientPerson};
 pub use opener::{
     NewConversation, OpenError, OpenedConversation, Opener, WantedAgent, WantedSession,
 };

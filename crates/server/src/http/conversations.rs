@@ -275,6 +275,7 @@ async fn open(
         workspace: cwd,
         approval_policy: body.approval_policy,
         sandbox_policy: body.sandbox_mode.map(Into::into),
+        approval_timeout: None,
     };
     let agent = WantedAgent {
         source: SessionSource::Interactive,

@@ -5,6 +5,7 @@ mod approvals;
 mod audit;
 mod body;
 mod conversations;
+mod elsewhere;
 mod guard;
 mod listen;
 mod problem;
@@ -19,6 +20,7 @@ pub use listen::{Listener, serve, tls_acceptor};
 pub use server::{Limits, Server, ServerOptions};
 pub use tokens::{Token, Tokens};
 
+use crate::mcp::{self, APPROVAL_TIMEOUT, McpOptions, Workspace};
 use axum::Router;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -70,6 +72,7 @@ fn router(server: &Arc<Server>) -> Router {
     let document: Arc<str> = document.into();
     let known = known
         .route("/openapi.json", get(move || openapi(Arc::clone(&document))))
+        .route("/mcp", mcp_door(server))
         .layer(from_fn_with_state(Arc::clone(server), guard::has_token));
     known
         .merge(open)
@@ -77,6 +80,19 @@ fn router(server: &Arc<Server>) -> Router {
         .method_not_allowed_fallback(no_such_method)
         .layer(from_fn_with_state(Arc::clone(server), guard::was_meant))
         .with_state(Arc::clone(server))
+}
+
+/// The MCP server, for clients that have a token. All of them work where the server does.
+fn mcp_door(server: &Server) -> axum::routing::MethodRouter<Arc<Server>> {
+    let options = McpOptions {
+        opener: Arc::clone(&server.opener),
+        desk: Arc::clone(&server.desk),
+        person: server.person.clone(),
+        tools: None,
+        workspace: Workspace::Given,
+        approval_timeout: APPROVAL_TIMEOUT,
+    };
+    mcp::http_service(&options, &server.reached.hosts, &server.stop.cancel)
 }
 
 async fn openapi(document: Arc<str>) -> axum::response::Response {

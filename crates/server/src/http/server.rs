@@ -4,6 +4,7 @@ use super::approvals::Questions;
 use super::guard::Reached;
 use super::problem::Problem;
 use super::tokens::Tokens;
+use crate::asking::ClientPerson;
 use crate::live::Conversations;
 use crate::opener::{OpenError, Opener, WantedSession};
 use axum::http::{Method, Uri};
@@ -32,6 +33,8 @@ pub struct ServerOptions {
     pub scratch: PathBuf,
     /// Where requesters may work: in these, and below them. The first is where they work if they do not say.
     pub workspaces: Vec<PathBuf>,
+    /// Who passes on what a person answers at an MCP client that has the approver's token.
+    pub person: Option<ClientPerson>,
     /// Who is let in.
     pub tokens: Arc<Tokens>,
     /// How the server is reached.
@@ -81,6 +84,7 @@ pub struct Server {
     pub(super) settings: Option<PathBuf>,
     pub(super) scratch: PathBuf,
     pub(super) workspaces: Vec<PathBuf>,
+    pub(super) person: Option<ClientPerson>,
     pub(super) tokens: Arc<Tokens>,
     pub(super) reached: Reached,
     pub(super) enforcement: Enforcement,
@@ -125,11 +129,12 @@ impl Server {
         let canonical = |directory: PathBuf| directory.canonicalize().unwrap_or(directory);
         Arc::new(Self {
             opener: options.opener,
-            questions: Questions::on(Arc::clone(&options.desk)),
+            questions: Questions::on(Arc::clone(&options.desk), options.settings.as_deref()),
             desk: options.desk,
             settings: options.settings,
             scratch: options.scratch,
             workspaces: options.workspaces.into_iter().map(canonical).collect(),
+            person: options.person,
             tokens: options.tokens,
             reached: options.reached,
             enforcement: options.enforcement,

@@ -73,6 +73,7 @@ impl Scene {
             settings: Some(home.path().to_owned()),
             scratch: home.path().to_owned(),
             workspaces: vec![workspace.path().to_owned()],
+            person: None,
             tokens: Arc::clone(&tokens),
             reached: Reached::default(),
             enforcement: sandgate_runtime::enforcement(),

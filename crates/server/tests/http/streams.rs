@@ -58,12 +58,15 @@ async fn a_stream_that_is_cut_and_resumed_loses_and_doubles_nothing() {
         let (scene, path) = (&scene, &path);
         async move {
             let mut heard: Vec<Frame> = Vec::new();
-            let (mut state, mut connections) = (seed, 0);
+            let (mut state, mut connections, mut stuck) = (seed, 0, false);
             while heard.last().is_none_or(|frame| frame.name != "TaskComplete") {
                 state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-                // Now and then as much as the largest event, so that it comes to an end.
-                let most = if connections % 3 == 2 { 1_000_000 } else { 20_000 };
-                let limit = 1 + usize::try_from(state >> 33).unwrap() % most;
+                // An event that did not fit is read whole the next time, so that it comes to an end.
+                let limit = match stuck {
+                    true => usize::MAX,
+                    false => 1 + usize::try_from(state >> 33).unwrap() % 20_000,
+                };
+                let known = heard.len();
                 let last = heard.last().and_then(|frame| frame.id).unwrap_or(0);
                 // By the header, which outweighs what stands in the address, or by the address.
                 let header = last.to_string();
@@ -81,10 +84,13 @@ async fn a_stream_that_is_cut_and_resumed_loses_and_doubles_nothing() {
                     let kept = bytes.len().min(limit - read);
                     read += kept;
                     heard.extend(frames.take(&bytes[..kept]));
-                    if heard.last().is_some_and(|frame| frame.name == "TaskComplete") {
+                    if heard.len() > known
+                        && (stuck || heard.last().is_some_and(|frame| frame.name == "TaskComplete"))
+                    {
                         break;
                     }
                 }
+                stuck = heard.len() == known;
             }
             (heard, connections)
         }
@@ -163,7 +169,6 @@ async fn a_client_that_does_not_read_is_let_go() {
     let _ = silent.read_to_end(&mut rest).await;
     assert!(rest.starts_with(b"HTTP/1.1 200"));
     assert!(!String::from_utf8_lossy(&rest).contains("TaskComplete"));
-    assert_eq!(whole(&scene, &id).await.last().unwrap().name, "TaskComplete");
 }
 
 /// Has the model print more than the buffers between two sides of a connection hold.
