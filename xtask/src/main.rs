@@ -9,6 +9,8 @@ mod bench;
 #[cfg(not(target_os = "linux"))]
 #[path = "bench/elsewhere.rs"]
 mod bench;
+#[cfg(target_os = "linux")]
+mod picture;
 mod tidy;
 
 use std::path::PathBuf;
@@ -27,6 +29,12 @@ const TASKS: &[Task] = &[
         name: "bench",
         about: "measure against the lower limits beside it, and print the ratios",
         run: bench::run,
+    },
+    #[cfg(target_os = "linux")]
+    Task {
+        name: "picture",
+        about: "draw a whole run of the program for the documentation",
+        run: picture::run,
     },
 ];
 

@@ -19,6 +19,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 
+/// How long the end of the work is waited for when the person leaves.
+const LAST_PATIENCE: Duration = Duration::from_secs(3);
+
 /// A session with a model in it, whose servers have not been started yet.
 pub struct Opened {
     /// The session.
@@ -362,6 +365,22 @@ impl<'a> Driver<'a> {
         self.tell(app, Message::WorkOver { failure: None }, self.now());
         tell_notes(app, notes);
         Ok(())
+    }
+
+    /// Waits a moment for the conversation to come to its end, so that the end is written down.
+    pub(crate) async fn settle(
+        &mut self,
+        app: &mut App,
+        outcomes: &mut mpsc::UnboundedReceiver<Outcome>,
+    ) {
+        let ended = async {
+            while self.conversation.is_none() {
+                let Some(outcome) = outcomes.recv().await else { return };
+                app.queue.clear();
+                self.came(app, outcome);
+            }
+        };
+        let _ = tokio::time::timeout(LAST_PATIENCE, ended).await;
     }
 
     /// Ends all that is at work.

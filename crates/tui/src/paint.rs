@@ -292,7 +292,8 @@ mod tests {
             feed(&mut terminal, &painter.draw(&[], &picture(&["new"])));
             // A terminal may put the first rows into its scrollback when it breaks others.
             let all = terminal.screen().text();
-            let all: Vec<&str> = all.iter().map(|row| row.trim_end()).filter(|row| !row.is_empty()).collect();
+            let all: Vec<&str> =
+                all.iter().map(|row| row.trim_end()).filter(|row| !row.is_empty()).collect();
             assert_eq!(all, ["kept", "new"], "at {width} columns");
         }
     }

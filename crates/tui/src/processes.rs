@@ -163,7 +163,10 @@ impl Processes {
             Some(id) => {
                 let text = format!("End {} and all that it started?", cut(&harmless(id), 20));
                 rows.push(Line::styled(text, MIND));
-                rows.push(Line::from(vec![Span::styled("[y]", KEY), Span::raw(" yes; any other key: no")]));
+                rows.push(Line::from(vec![
+                    Span::styled("[y]", KEY),
+                    Span::raw(" yes; any other key: no"),
+                ]));
             }
             None => {
                 let all = [("↑↓", "choose"), ("enter", "attach"), ("x", "kill"), ("esc", "close")];

@@ -204,7 +204,14 @@ impl Question {
         let inner = width.saturating_sub(BAR.width()).max(8);
         let mut rows = vec![self.title(inner, waiting), Line::default()];
         let body = self.body(inner, sandbox);
-        let foot = self.foot(inner);
+        let mut foot = self.foot(inner);
+        if foot.len() + 5 > height && !matches!(self.page, Page::Telling(_)) {
+            // There is no room for words; the page of e has it.
+            let keys: Vec<String> =
+                self.choices().into_iter().map(|(key, _)| format!("[{key}]")).collect();
+            let text = format!("{} e: explain", keys.join(""));
+            foot = vec![Line::styled(cut(&text, inner), KEY)];
+        }
         let room = height.saturating_sub(rows.len() + foot.len() + 2).max(1);
         let most = body.len().saturating_sub(room);
         self.scroll = self.scroll.min(most);

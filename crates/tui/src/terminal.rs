@@ -40,7 +40,9 @@ impl RawTerminal {
 
     /// Its columns and rows.
     pub(crate) fn size() -> (usize, usize) {
-        let (columns, rows) = size().unwrap_or((80, 24));
+        // Some have no size, or say so.
+        let known = size().ok().filter(|(columns, rows)| *columns > 0 && *rows > 0);
+        let (columns, rows) = known.unwrap_or((80, 24));
         (usize::from(columns).max(10), usize::from(rows).max(4))
     }
 }

@@ -54,7 +54,12 @@ fn each_question_has_a_moment_of_its_own() {
     bench.pass(300);
     bench.write("yy");
     // The second one was answered to the first question too, which counts once.
-    assert!(bench.effects.iter().all(|effect| matches!(effect, Effect::Answer(id, _) if id.as_str() == "a")));
+    assert!(
+        bench
+            .effects
+            .iter()
+            .all(|effect| matches!(effect, Effect::Answer(id, _) if id.as_str() == "a"))
+    );
     bench.hear(Event::ApprovalResponse(sandgate_protocol::ApprovalResponse {
         approval_id: ApprovalId::new("a"),
         call_id: sandgate_protocol::CallId::new("call_1"),
@@ -100,7 +105,8 @@ fn only_what_is_offered_can_be_pressed() {
     let first = || asked("a");
     let again = || Event::ExecApprovalRequest(Box::new(blocked("a")));
     let once = || {
-        let request = sandgate_protocol::ApplyPatchApprovalRequest { only_once: true, ..patch("a", "+x\n") };
+        let request =
+            sandgate_protocol::ApplyPatchApprovalRequest { only_once: true, ..patch("a", "+x\n") };
         Event::ApplyPatchApprovalRequest(Box::new(request))
     };
     let c = KeyCode::Char;

@@ -11,8 +11,9 @@ use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use sandgate_protocol::{
     AgentEvent, ApplyPatchApprovalRequest, ApprovalId, AskForApproval, CallId, DenialEvidence,
     DenialRule, Denials, DeniedOperation, Event, ExecApprovalRequest, ExecCommandBegin,
-    ExecCommandEnd, ExecCommandOutputDelta, ExecToolCallOutput, GrantOffer, OutputStream, PatchChange,
-    PatchChangeKind, RiskAssessment, RiskLevel, SandboxType, SessionEvent, StreamOutput,
+    ExecCommandEnd, ExecCommandOutputDelta, ExecToolCallOutput, GrantOffer, OutputStream,
+    PatchChange, PatchChangeKind, RiskAssessment, RiskLevel, SandboxType, SessionEvent,
+    StreamOutput,
 };
 use std::sync::Arc;
 use std::time::Duration;
@@ -137,7 +138,11 @@ pub(super) fn begin(id: &str, command: &str) -> Event {
 
 pub(super) fn printed(id: &str, text: &str) -> Event {
     let stream = OutputStream::Stdout;
-    Event::ExecCommandOutputDelta(ExecCommandOutputDelta::new(CallId::new(id), stream, text.as_bytes()))
+    Event::ExecCommandOutputDelta(ExecCommandOutputDelta::new(
+        CallId::new(id),
+        stream,
+        text.as_bytes(),
+    ))
 }
 
 pub(super) fn ended(id: &str, text: &str, exit_code: i32, evidence: Vec<DenialEvidence>) -> Event {
@@ -196,9 +201,10 @@ pub(super) fn blocked(id: &str) -> ExecApprovalRequest {
         more_denials: 2,
         risk: Some(RiskAssessment {
             risk_level: RiskLevel::High,
-            description: "Pushes code to a remote repository, which needs the network and may expose \
+            description:
+                "Pushes code to a remote repository, which needs the network and may expose \
                           code or credentials."
-                .to_owned(),
+                    .to_owned(),
         }),
         grant_offer: Some(GrantOffer {
             summary: "reach the network".to_owned(),

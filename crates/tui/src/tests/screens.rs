@@ -69,7 +69,8 @@ fn work() {
         bench.write("test it");
         bench.key(KeyCode::Enter);
         bench.hear(begin("c", "cargo test --workspace -- --nocapture"));
-        let lines: String = (1..40).map(|number| format!("test number_{number} ... \x1b[32mok\x1b[0m\n")).collect();
+        let lines: String =
+            (1..40).map(|number| format!("test number_{number} ... \x1b[32mok\x1b[0m\n")).collect();
         bench.hear(printed("c", &lines));
         bench.pass(12_300);
     });
@@ -79,7 +80,11 @@ fn work() {
         bench.hear(ended("c", text, 128, vec![denial()]));
         let call_id = CallId::new("t");
         let input = r#"{"path":"src/parse.rs"}"#.to_owned();
-        bench.agent(AgentEvent::ToolCallBegin { call_id: call_id.clone(), tool: "read_file".to_owned(), input });
+        bench.agent(AgentEvent::ToolCallBegin {
+            call_id: call_id.clone(),
+            tool: "read_file".to_owned(),
+            input,
+        });
         bench.agent(AgentEvent::ToolCallEnd { call_id, success: true, output: "text".to_owned() });
         let message = "the audit log is nearly full".to_owned();
         bench.hear(Event::Warning(Notice { call_id: None, message }));
@@ -104,7 +109,8 @@ fn questions() {
         }));
     });
     seen("question_long", |bench| {
-        let script: String = (1..60).map(|number| format!("echo line {number} of a long script\n")).collect();
+        let script: String =
+            (1..60).map(|number| format!("echo line {number} of a long script\n")).collect();
         bench.hear(exec(question("a", &script)));
         bench.draw();
         bench.pass(300);
@@ -209,7 +215,10 @@ fn commands_with_a_slash() {
     seen("unknown_command", slash("/stauts"));
     seen("diff", |bench| {
         let unified_diff = "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-old\n+new\n".to_owned();
-        bench.hear(Event::TurnDiff(sandgate_protocol::TurnDiff { unified_diff, not_shown: Vec::new() }));
+        bench.hear(Event::TurnDiff(sandgate_protocol::TurnDiff {
+            unified_diff,
+            not_shown: Vec::new(),
+        }));
         slash("/diff")(bench);
     });
 }
@@ -222,7 +231,9 @@ fn trust() {
     for (width, height) in SIZES {
         let Picture { rows, .. } = crate::trust::picture(text, false, width, height);
         assert!(rows.len() <= height && rows.iter().all(|row| row.width() <= width));
-        let row = |row: &ratatui::text::Line<'_>| row.spans.iter().map(|span| span.content.as_ref()).collect::<String>();
+        let row = |row: &ratatui::text::Line<'_>| {
+            row.spans.iter().map(|span| span.content.as_ref()).collect::<String>()
+        };
         let shown: Vec<String> = rows.iter().map(|one| row(one).trim_end().to_owned()).collect();
         insta::assert_snapshot!(format!("trust_{width}x{height}"), shown.join("\n"));
     }
