@@ -47,9 +47,9 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
             return Ok(ExitCode::from(2));
         }
     };
-    let home = tempfile::tempdir()?;
-    prepare(home.path())?;
-    let mut stage = Stage::start(home.path(), &program)?;
+    let home = Home::make()?;
+    prepare(home.0)?;
+    let mut stage = Stage::start(home.0, &program)?;
     let mut frames = Vec::new();
     frames.push((stage.until("what is to be done?")?, 1.5));
     stage.press("fix the failing test")?;
@@ -65,6 +65,23 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
     std::fs::write(&picture, svg(&frames)).with_context(|| picture.display().to_string())?;
     println!("{}", picture.display());
     Ok(ExitCode::SUCCESS)
+}
+
+/// A person's home, whose name is the same in every picture. It goes when the picture is made.
+struct Home(&'static Path);
+
+impl Home {
+    fn make() -> Result<Self> {
+        let home = Path::new("/tmp/me");
+        std::fs::create_dir(home).with_context(|| home.display().to_string())?;
+        Ok(Self(home))
+    }
+}
+
+impl Drop for Home {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(self.0);
+    }
 }
 
 /// A person's home with a project in it, whose test fails.

@@ -33,6 +33,8 @@ pub struct Info {
     /// Whether there is no model behind it.
     pub offline: bool,
     /// Where it works.
+    pub root: PathBuf,
+    /// The same as people are told it.
     pub workspace: String,
     /// Whether the person trusts that directory.
     pub trusted: bool,
@@ -366,7 +368,7 @@ impl App {
         if !self.queue.is_empty() && self.composer.is_empty() {
             let waiting: Vec<String> = self.queue.drain(..).collect();
             self.composer.set(&waiting.join("\n"));
-            self.composer.to_end();
+            self.composer.move_to_end();
         }
         vec![Effect::Interrupt]
     }

@@ -8,6 +8,7 @@ use crate::theme::{ACCENT, BAD, DIM, GOOD, MIND, PLAIN, STRONG};
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 use sandgate_protocol::{CallId, ExecCommandEnd, PatchChange};
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// How many lines of an output, of a command and of other texts are shown when a cell is folded.
@@ -89,6 +90,8 @@ pub(crate) enum How {
 #[derive(Debug, Clone)]
 pub(crate) struct PatchCell {
     pub(crate) call_id: CallId,
+    /// Where paths are named from.
+    pub(crate) root: PathBuf,
     pub(crate) changes: Vec<PatchChange>,
     pub(crate) agent: Option<String>,
     pub(crate) end: Option<(bool, String)>,
@@ -386,7 +389,7 @@ fn patch_rows(cell: &PatchCell, width: usize, fold: Fold) -> Vec<Line<'static>> 
         mark(cell.agent.as_deref(), "± ", style),
         Span::styled(word, STRONG),
     ])];
-    for row in diff::files(&cell.changes, width.saturating_sub(2)) {
+    for row in diff::files(&cell.changes, Some(&cell.root), width.saturating_sub(2)) {
         let mut spans = vec![Span::raw("  ")];
         spans.extend(row.spans);
         rows.push(Line::from(spans));

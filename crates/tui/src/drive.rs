@@ -196,13 +196,13 @@ impl<'a> Driver<'a> {
             }
             Effect::ListProcesses => self.list_processes(),
             Effect::Look(id) => self.look(id),
-            Effect::Send(id, sent) => self.send(id, sent),
-            Effect::Kill(id) => self.kill(id),
+            Effect::Send(id, sent) => self.send(&id, sent),
+            Effect::Kill(id) => self.kill(&id),
             Effect::Compact => self.compact(),
             Effect::Review => self.review(),
             Effect::Audit => match self.backstage.audit() {
                 Ok(rows) if rows.is_empty() => {
-                    app.tell(NoticeKind::Told, "nothing was recorded yet")
+                    app.tell(NoticeKind::Told, "nothing was recorded yet");
                 }
                 Ok(rows) => {
                     let title = "Recorded in this session; sandgate audit show has all".to_owned();
@@ -314,7 +314,7 @@ impl<'a> Driver<'a> {
         self.call("read_output", arguments, move |_, text| vec![Message::Printed { id, text }]);
     }
 
-    fn send(&self, id: String, sent: Sent) {
+    fn send(&self, id: &str, sent: Sent) {
         let arguments = match sent {
             Sent::Line(line) => json!({ "process_id": id, "input": line, "yield_time_ms": 250 }),
             Sent::Key(key) => json!({ "process_id": id, "keys": [key], "yield_time_ms": 250 }),
@@ -325,7 +325,7 @@ impl<'a> Driver<'a> {
         });
     }
 
-    fn kill(&self, id: String) {
+    fn kill(&self, id: &str) {
         self.call("kill_process", json!({ "process_id": id }), |success, text| {
             let kind = if success { NoticeKind::Told } else { NoticeKind::Error };
             vec![Message::Tell(Cell::Notice { kind, text })]

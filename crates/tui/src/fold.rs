@@ -50,6 +50,7 @@ impl App {
             Event::PatchApplyBegin(begin) => {
                 self.push(Cell::Patch(PatchCell {
                     call_id: begin.call_id.clone(),
+                    root: self.info.root.clone(),
                     changes: begin.changes.clone(),
                     agent: agent.map(str::to_owned),
                     end: None,

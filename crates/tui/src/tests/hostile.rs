@@ -98,7 +98,7 @@ proptest! {
         let whole = bench.app.questions[0].plain("");
         let wanted: String = sandgate_protocol::visible(&command).split_whitespace().collect();
         let shown: String = whole.iter().flat_map(|row| row.split_whitespace()).collect();
-        let shown: String = shown.replace('↪', "").replace('│', "");
+        let shown: String = shown.replace(['↪', '│'], "");
         prop_assume!(!command.contains(['↪', '│']));
         // A character with too many marks is spelled out.
         if !wanted.contains('\u{301}') && wanted.len() < 2000 && wanted.is_ascii() {

@@ -135,6 +135,21 @@ fn patches() {
     let diff = "--- a/src/lib.rs\n+++ b/src/lib.rs\n@@ -8,4 +8,5 @@\n fn parse(text: &str) -> Vec<&str> {\n-    text.lines().skip(1).collect()\n+    // Every line counts, the last one too, and this comment is a long one.\n+    text.lines().collect()\n }\n";
     let event = || Event::ApplyPatchApprovalRequest(Box::new(patch("p", diff)));
     seen("question_patch", |bench| bench.hear(event()));
+    seen("patched", |bench| {
+        let changes = patch("p", diff).changes;
+        let call_id = CallId::new("call_2");
+        bench.hear(Event::PatchApplyBegin(sandgate_protocol::PatchApplyBegin {
+            call_id: call_id.clone(),
+            auto_approved: true,
+            changes,
+        }));
+        let message = "done".to_owned();
+        bench.hear(Event::PatchApplyEnd(sandgate_protocol::PatchApplyEnd {
+            call_id,
+            success: true,
+            message,
+        }));
+    });
     seen("question_patch_diff", |bench| {
         bench.hear(event());
         bench.draw();
