@@ -9,6 +9,7 @@ mod bench;
 #[cfg(not(target_os = "linux"))]
 #[path = "bench/elsewhere.rs"]
 mod bench;
+mod dist;
 #[cfg(target_os = "linux")]
 mod picture;
 mod tidy;
@@ -30,6 +31,7 @@ const TASKS: &[Task] = &[
         about: "measure against the lower limits beside it, and print the ratios",
         run: bench::run,
     },
+    Task { name: "dist", about: "make what people install", run: dist::run },
     #[cfg(target_os = "linux")]
     Task {
         name: "picture",

@@ -1,18 +1,27 @@
 //! The command line: first parsed, then made sense of.
 
+#[cfg(unix)]
+use crate::approvals::{self, ApprovalsArguments, CliApprovals};
 use crate::audit::{self, AuditArguments, CliAudit};
 use crate::call::{self, CallArguments, CliCall};
 use crate::config::CliConfig;
 #[cfg(unix)]
+use crate::console::CliConsole;
+#[cfg(unix)]
 use crate::daemon::DaemonArguments;
+use crate::demo::CliDemo;
+use crate::doctor::CliDoctor;
 use crate::exec::{self, CliExec, CliResume, ExecArguments};
+use crate::generate::{CliCompletions, CliMan};
 #[cfg(unix)]
 use crate::live::{self, AttachArguments, CliSessions, SessionArguments};
+use crate::mcp::{self, CliMcp, McpArguments};
 use crate::patch::{self, CliPatch, PatchArguments};
 use crate::policy::{self, CliPolicy, PolicyArguments};
 use crate::review::{self, CliReview, ReviewArguments};
 use crate::run::{self, CliRun, RunArguments};
 use crate::sandbox::{self, CliSandbox, SandboxArguments};
+use crate::serve::{self, CliServe, ServeArguments};
 use crate::sessions::CliSessionsOnDisk;
 use crate::trust::CliTrust;
 use crate::tui::{self, CliTui, TuiArguments};
@@ -35,6 +44,10 @@ pub(crate) enum Verb {
     Review(ReviewArguments),
     /// `sandgate call`.
     Call(CallArguments),
+    /// `sandgate mcp`.
+    Mcp(McpArguments),
+    /// `sandgate serve`.
+    Serve(ServeArguments),
     /// `sandgate patch`.
     Patch(PatchArguments),
     /// `sandgate sandbox`.
@@ -47,6 +60,12 @@ pub(crate) enum Verb {
     /// `sandgate attach`.
     #[cfg(unix)]
     Attach(AttachArguments),
+    /// `sandgate approvals`.
+    #[cfg(unix)]
+    Approvals(ApprovalsArguments),
+    /// `sandgate console`.
+    #[cfg(unix)]
+    Console(CliConsole),
     /// `sandgate daemon`.
     #[cfg(unix)]
     Daemon(DaemonArguments),
@@ -56,6 +75,14 @@ pub(crate) enum Verb {
     Config(CliConfig),
     /// `sandgate trust`.
     Trust(CliTrust),
+    /// `sandgate demo`.
+    Demo(CliDemo),
+    /// `sandgate doctor`.
+    Doctor(CliDoctor),
+    /// `sandgate completions`.
+    Completions(CliCompletions),
+    /// `sandgate man`.
+    Man(CliMan),
 }
 
 /// Reads this program's own command line.
@@ -139,6 +166,10 @@ enum CliVerb {
     Sessions(CliSessionsOnDisk),
     /// Make the tool calls of a model, as JSON lines
     Call(CliCall),
+    /// Be the MCP server of the program that starts this
+    Mcp(CliMcp),
+    /// Let programs use the gate over HTTP, and a person approve in a browser
+    Serve(CliServe),
     /// Apply a patch, or say what it would change
     Patch(CliPatch),
     /// Run one command confined, in this terminal
@@ -151,6 +182,12 @@ enum CliVerb {
     /// Have a live process in this terminal
     #[cfg(unix)]
     Attach(AttachArguments),
+    /// Answer what any sandgate of yours asks, from this terminal
+    #[cfg(unix)]
+    Approvals(CliApprovals),
+    /// Say where the console of a running `sandgate serve` is
+    #[cfg(unix)]
+    Console(CliConsole),
     /// Keep processes alive for `sandgate session`, which starts this when it is needed
     #[cfg(unix)]
     #[command(hide = true)]
@@ -161,6 +198,20 @@ enum CliVerb {
     Config(CliConfig),
     /// Say that you trust a directory, or that you do not
     Trust(CliTrust),
+    /// See what the gate does, in two minutes
+    Demo(CliDemo),
+    /// Say what works on this machine, what does not, and what to do about it
+    Doctor(CliDoctor),
+    /// Print what lets a shell complete sandgate's words
+    Completions(CliCompletions),
+    /// Write the manual pages
+    #[command(hide = true)]
+    Man(CliMan),
+}
+
+/// All that can be written.
+pub(crate) fn definition() -> clap::Command {
+    Cli::command()
 }
 
 /// Turns what was written into what is meant.
@@ -173,6 +224,8 @@ fn understand(cli: Cli) -> Result<Verb, clap::Error> {
         CliVerb::Exec(exec) => exec::understand(exec).map(Verb::Exec),
         CliVerb::Review(review) => review::understand(review).map(Verb::Review),
         CliVerb::Call(call) => call::understand(call).map(Verb::Call),
+        CliVerb::Mcp(mcp) => mcp::understand(mcp).map(Verb::Mcp),
+        CliVerb::Serve(serve) => serve::understand(serve).map(Verb::Serve),
         CliVerb::Patch(patch) => patch::understand(patch).map(Verb::Patch),
         CliVerb::Sandbox(sandbox) => sandbox::understand(sandbox).map(Verb::Sandbox),
         CliVerb::Policy(policy) => policy::understand(policy).map(Verb::Policy),
@@ -181,10 +234,18 @@ fn understand(cli: Cli) -> Result<Verb, clap::Error> {
         #[cfg(unix)]
         CliVerb::Attach(attach) => Ok(Verb::Attach(attach)),
         #[cfg(unix)]
+        CliVerb::Approvals(approvals) => approvals::understand(approvals).map(Verb::Approvals),
+        #[cfg(unix)]
+        CliVerb::Console(console) => Ok(Verb::Console(console)),
+        #[cfg(unix)]
         CliVerb::Daemon(daemon) => Ok(Verb::Daemon(daemon)),
         CliVerb::Audit(audit) => audit::understand(audit).map(Verb::Audit),
         CliVerb::Config(config) => Ok(Verb::Config(config)),
         CliVerb::Trust(trust) => Ok(Verb::Trust(trust)),
+        CliVerb::Demo(demo) => Ok(Verb::Demo(demo)),
+        CliVerb::Doctor(doctor) => Ok(Verb::Doctor(doctor)),
+        CliVerb::Completions(completions) => Ok(Verb::Completions(completions)),
+        CliVerb::Man(man) => Ok(Verb::Man(man)),
     }
 }
 

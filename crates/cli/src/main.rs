@@ -6,18 +6,26 @@
 #![forbid(unsafe_code)]
 
 mod agent;
+#[cfg(unix)]
+mod approvals;
 mod arguments;
 mod audit;
 mod call;
 mod config;
 #[cfg(unix)]
+mod console;
+#[cfg(unix)]
 mod daemon;
 mod decide;
+mod demo;
+mod doctor;
 mod exec;
 mod exit;
+mod generate;
 mod linux_sandbox;
 #[cfg(unix)]
 mod live;
+mod mcp;
 mod notes;
 mod open;
 mod patch;
@@ -25,6 +33,7 @@ mod policy;
 mod review;
 mod run;
 mod sandbox;
+mod serve;
 mod session;
 mod sessions;
 mod settings;
@@ -49,6 +58,8 @@ fn main() -> ExitCode {
         Ok(Verb::Review(arguments)) => review::review(arguments),
         Ok(Verb::Sessions(arguments)) => sessions::sessions(&arguments),
         Ok(Verb::Call(arguments)) => call::call(&arguments),
+        Ok(Verb::Mcp(arguments)) => mcp::mcp(arguments),
+        Ok(Verb::Serve(arguments)) => serve::serve(arguments),
         Ok(Verb::Patch(arguments)) => patch::patch(&arguments),
         Ok(Verb::Sandbox(arguments)) => sandbox::sandbox(arguments),
         Ok(Verb::Policy(arguments)) => policy::policy(arguments),
@@ -57,10 +68,20 @@ fn main() -> ExitCode {
         #[cfg(unix)]
         Ok(Verb::Attach(arguments)) => live::attach(&arguments),
         #[cfg(unix)]
+        Ok(Verb::Approvals(arguments)) => approvals::approvals(&arguments),
+        #[cfg(unix)]
+        Ok(Verb::Console(arguments)) => console::console(&arguments),
+        #[cfg(unix)]
         Ok(Verb::Daemon(arguments)) => daemon::daemon(&arguments),
         Ok(Verb::Audit(arguments)) => audit::audit(&arguments),
         Ok(Verb::Config(arguments)) => config::config(&arguments),
         Ok(Verb::Trust(arguments)) => trust::trust(&arguments),
+        Ok(Verb::Demo(arguments)) => demo::demo(&arguments),
+        Ok(Verb::Doctor(arguments)) => doctor::doctor(&arguments),
+        Ok(Verb::Completions(arguments)) => {
+            generate::completions(&arguments, arguments::definition())
+        }
+        Ok(Verb::Man(arguments)) => generate::man(&arguments, arguments::definition()),
         Err(error) => {
             // Help and version come this way too; they are no errors and go to standard output.
             let _ = error.print();

@@ -26,6 +26,8 @@ impl CliOpener {
         let mut prepared = session.prepare_for(Asked::Nobody).map_err(failed)?;
         prepared.config = prepared.config.tightened(wanted.approval_policy, wanted.sandbox_policy);
         prepared.config.front_end = wanted.front_end.to_owned();
+        prepared.config.approval_timeout =
+            prepared.config.approval_timeout.or(wanted.approval_timeout);
         Ok(prepared)
     }
 }

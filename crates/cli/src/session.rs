@@ -46,7 +46,8 @@ pub(crate) struct CliSession {
     pub(crate) network: bool,
 
     /// Answer questions without asking: approve, deny, or a file with an answer a line (approve, session,
-    /// grant, grant-session, rule, deny, abort); with call also stdin
+    /// grant, grant-session, rule, deny, abort); or wait for sandgate approvals: approvals; with call also
+    /// stdin
     #[arg(long, value_name = "ANSWER")]
     pub(crate) decide: Option<String>,
 

@@ -161,13 +161,10 @@ fn list(home: &Path, limit: usize, all: bool, json: bool) -> Result<(), Failure>
 /// A conversation for people, in which everything shows itself, whoever wrote it.
 fn markdown(recorded: &Recorded) -> String {
     let meta = &recorded.meta;
-    let mut text = format!("# Conversation {}\n\n", meta.id);
+    let mut text = format!("# Conversation {}\n\n", visible_line(&meta.id));
     let cwd = visible_line(&meta.cwd.to_string_lossy());
-    let _ = writeln!(
-        text,
-        "- begun {}\n- in {cwd}\n- {} · {}\n",
-        meta.started, meta.provider, meta.model
-    );
+    let (provider, model) = (visible_line(&meta.provider), visible_line(&meta.model));
+    let _ = writeln!(text, "- begun {}\n- in {cwd}\n- {provider} · {model}\n", meta.started);
     for item in &recorded.everything {
         let _ = match item {
             ResponseItem::Message { role, content } => {
@@ -176,11 +173,11 @@ fn markdown(recorded: &Recorded) -> String {
                     Role::Assistant => "Model",
                     Role::Developer => "Sandgate",
                 };
-                writeln!(text, "## {who}\n\n{}\n", visible(&words(content)))
+                writeln!(text, "## {who}\n\n{}\n", quoted(&words(content)))
             }
             ResponseItem::Reasoning { summary, .. } if summary.is_empty() => Ok(()),
             ResponseItem::Reasoning { summary, .. } => {
-                writeln!(text, "## Model, thinking\n\n{}\n", visible(summary))
+                writeln!(text, "## Model, thinking\n\n{}\n", quoted(summary))
             }
             ResponseItem::ToolCall { name, input, .. } => {
                 writeln!(text, "## Call of {}\n\n{}\n", visible_line(name), block(input.as_str()))
@@ -200,6 +197,13 @@ fn words(content: &[ContentItem]) -> String {
         ContentItem::InputImage { .. } => "[picture]".to_owned(),
     };
     content.iter().map(word).collect::<Vec<_>>().join("\n")
+}
+
+/// What somebody said, in which no line can be taken for one of ours.
+fn quoted(text: &str) -> String {
+    let text = visible(text);
+    let lines = text.lines().map(|line| format!("> {line}").trim_end().to_owned());
+    lines.collect::<Vec<_>>().join("\n")
 }
 
 /// Text in a fence that it cannot close.

@@ -36,7 +36,10 @@ fn with_model(world: &World, turns: &[Value], arguments: &[&str]) -> Outcome {
     fs::write(world.path("script.jsonl"), script.join("\n")).unwrap();
     let provider = format!("script:{}", world.path("script.jsonl").display());
     let repo = world.path("repo");
-    let mut words = vec![arguments[0], "--provider", &provider, "--cd", repo.to_str().unwrap()];
+    let mut words = vec![arguments[0], "--provider", &provider];
+    if !arguments.contains(&"--cd") {
+        words.extend(["--cd", repo.to_str().unwrap()]);
+    }
     words.extend(&arguments[1..]);
     world.sandgate(&words)
 }
@@ -159,6 +162,32 @@ fn what_a_repository_has_git_run_can_change_nothing() {
     let outcome = with_model(&world, &[answer], &arguments);
     assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
     assert!(!made.exists());
+}
+
+/// spec SUB.75: A review of what is not committed sees all of the repository from wherever in it, and works
+/// before the first commit.
+#[test]
+fn a_review_sees_the_whole_repository_and_one_without_commits() {
+    let answer = says(&json!({
+        "summary": "s",
+        "findings": [finding("new.py", 1, "P1", "new"), finding("sum.py", 2, "P1", "changed")],
+    }));
+    let world = changed();
+    fs::create_dir(world.path("repo/deep")).unwrap();
+    let deep = world.path("repo/deep");
+    let arguments = ["review", "--cd", deep.to_str().unwrap()];
+    let outcome = with_model(&world, std::slice::from_ref(&answer), &arguments);
+    let untouched = outcome.stdout().matches("does not touch").count();
+    assert_eq!((outcome.code, untouched), (Some(1), 0), "{}{}", outcome.stdout(), outcome.stderr);
+    let world = World::new();
+    fs::create_dir(world.path("repo")).unwrap();
+    git(&world, &["init", "-q", "-b", "main"]);
+    fs::write(world.path("repo/sum.py"), "def sum(a, b):\n    return a + b\n").unwrap();
+    git(&world, &["add", "."]);
+    fs::write(world.path("repo/new.py"), "import sum\n").unwrap();
+    let outcome = with_model(&world, &[answer], &["review"]);
+    let untouched = outcome.stdout().matches("does not touch").count();
+    assert_eq!((outcome.code, untouched), (Some(1), 0), "{}{}", outcome.stdout(), outcome.stderr);
 }
 
 /// spec SUB.55: The model of `sandgate exec` can have subagents, whose work is shown with their names.

@@ -22,6 +22,8 @@ mod observe;
 mod orchestrator;
 mod outcome;
 mod own_program;
+#[cfg(unix)]
+mod own_socket;
 pub mod policy;
 mod private;
 mod report;
@@ -42,6 +44,8 @@ mod unified_exec;
 pub use approval::{Answer, AnswerError, Approver, Question, command_text};
 pub use deltas::{MAX_DELTA_BYTES, MAX_EXEC_OUTPUT_DELTAS_PER_CALL};
 pub use desk::{Asker, Attendance, Desk, OpenQuestion};
+#[cfg(unix)]
+pub use desk::{Console, DeskError, DeskSocket, DeskWatch, Desks, Listed, PendingQuestion};
 pub use environment::{InheritEnvironment, ShellEnvironmentPolicy};
 pub use error::RuntimeError;
 pub use events::{Delivery, EventLog, Events};
@@ -51,13 +55,16 @@ pub use orchestrator::{RiskAssessor, RiskQuestion};
 pub use orchestrator::{SandboxAttempt, Sandboxable, ToolCtx, ToolOrchestrator, ToolRuntime};
 pub use outcome::CommandOutcome;
 pub use own_program::Printed;
+#[cfg(unix)]
+pub use own_socket::OwnSocketError;
 /// Directories and files that are the person's own, and nobody else's.
 pub use private::{make_private, open_file};
 pub use request::{CommandInput, CommandLine, KeepOutput, new_call_id};
 pub use runtime::Runtime;
 pub use served::{ServerPipe, ServerProgram, ServerWatch};
 pub use session::{
-    BrokenPatches, Keeping, Requester, Session, SessionConfig, SnapshotOptions, Turn,
+    BrokenPatches, Keeping, LiveProcess, ProcessOutput, Requester, Session, SessionConfig,
+    SnapshotOptions, Turn,
 };
 pub use session::{ChildTerms, ChildTools, SubAgentLimits};
 pub use telemetry::{

@@ -7,6 +7,7 @@ use sandgate_process::{Shell, Spawner, SpillPolicy};
 use sandgate_protocol::ExecParams;
 use sandgate_sandbox::SandboxManager;
 use std::io;
+use std::path::Path;
 use std::sync::Arc;
 
 /// What commands are run by. A front end makes one and keeps it as long as it lives; when it goes, everything
@@ -43,6 +44,11 @@ impl Runtime {
     pub fn with_shell(mut self, name: &str) -> Result<Self, RuntimeError> {
         self.shell = Shell::named(name)?;
         Ok(self)
+    }
+
+    /// The shell that reads scripts which name no other.
+    pub fn shell_path(&self) -> &Path {
+        self.shell.shell_path()
     }
 
     /// The same command with marks, if it is a shell that can print them. Blocks while it writes files.

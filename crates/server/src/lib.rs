@@ -7,9 +7,13 @@
 #![forbid(unsafe_code)]
 
 mod asking;
+pub mod http;
+mod live;
+pub mod mcp;
 mod opener;
+mod web;
 
-pub use asking::ClientApprover;
+pub use asking::{Caller, ClientApprover, ClientPerson};
 pub use opener::{
     NewConversation, OpenError, OpenedConversation, Opener, WantedAgent, WantedSession,
 };

@@ -7,6 +7,7 @@ use sandgate_runtime::Session;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// Opens sessions as the person's settings say. Both ways read files, and block while they do.
 pub trait Opener: Send + Sync {
@@ -38,6 +39,8 @@ pub struct WantedSession {
     pub approval_policy: Option<AskForApproval>,
     /// What commands may touch, as far as they may anyway.
     pub sandbox_policy: Option<SandboxPolicy>,
+    /// How long a question waits, if the settings do not say.
+    pub approval_timeout: Option<Duration>,
 }
 
 /// What a client wants of the model.

@@ -1,7 +1,7 @@
 //! Names that some crates' sources may not mention, whatever their `Cargo.toml` allows.
 //!
 //! The rules hold for `src/`, with the tests that are in it. Integration tests are outside the
-//! product and may look at the world.
+//! product and may look at the world. A wall stands around a whole crate, or around some of its modules.
 
 use super::rust::{NamedPath, is_punct, paths};
 use super::tree::package_of;
@@ -11,6 +11,8 @@ use proc_macro2::{Delimiter, TokenTree};
 /// Paths and methods that some crates may not name, and the reason.
 struct Wall {
     crates: &'static [&'static str],
+    /// The modules that it stands around, as paths below `src/`; all of them if none is named.
+    modules: &'static [&'static str],
     paths: &'static [&'static str],
     methods: &'static [&'static str],
     reason: &'static str,
@@ -33,6 +35,7 @@ const FILE_SYSTEM_METHODS: &[&str] = &[
 const WALLS: &[Wall] = &[
     Wall {
         crates: &["policy"],
+        modules: &[],
         paths: &["std::env", "std::fs", "std::net", "std::process", "tokio"],
         methods: FILE_SYSTEM_METHODS,
         reason: "policy judges what it is handed and touches nothing; let runtime look it up and \
@@ -40,15 +43,25 @@ const WALLS: &[Wall] = &[
     },
     Wall {
         crates: &["protocol"],
+        modules: &[],
         paths: &["std::fs", "std::net", "std::process", "tokio"],
         methods: FILE_SYSTEM_METHODS,
         reason: "protocol is plain data without I/O; move this to the crate that does the work",
     },
     Wall {
         crates: &["agent", "cli", "server", "tui"],
+        modules: &[],
         paths: &["sandgate_process", "sandgate_sandbox"],
         methods: &[],
         reason: "a front end names no type of sandbox or process; ask runtime for it",
+    },
+    Wall {
+        crates: &["server"],
+        modules: &["acp", "mcp"],
+        paths: &["sandgate_runtime::Approver", "sandgate_runtime::approval"],
+        methods: &["approver"],
+        reason: "these doors answer nothing by a right of their own; they carry a `ClientApprover` that \
+                 cli makes",
     },
 ];
 
@@ -56,10 +69,11 @@ pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
     for file in tree.rust_files() {
         let Some(package) = package_of(file.path) else { continue };
-        if !file.path.starts_with(&format!("crates/{package}/src/")) {
+        let Some(module) = file.path.strip_prefix(&format!("crates/{package}/src/")) else {
             continue;
-        }
-        for wall in WALLS.iter().filter(|wall| wall.crates.contains(&package)) {
+        };
+        let walls = WALLS.iter().filter(|wall| wall.crates.contains(&package));
+        for wall in walls.filter(|wall| wall.stands_around(module)) {
             for tokens in file.sequences() {
                 let named = paths(&tokens);
                 let named =
@@ -79,6 +93,16 @@ pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
         }
     }
     findings
+}
+
+impl Wall {
+    fn stands_around(&self, path: &str) -> bool {
+        let is_inside = |module: &&str| match path.strip_prefix(*module) {
+            Some(rest) => rest.starts_with('/') || rest == ".rs",
+            None => false,
+        };
+        self.modules.is_empty() || self.modules.iter().any(|module| is_inside(&module))
+    }
 }
 
 fn named_by(wall: &Wall, path: &NamedPath) -> Option<&'static str> {
@@ -156,6 +180,23 @@ mod tests {
             assert!(lines[0].contains(":2: "), "{lines:?}");
         }
         assert!(found("crates/runtime/src/lib.rs", text).is_empty());
+    }
+
+    /// spec TIDY.18: Sources of `server` in `mcp` and `acp` that name the runtime's `Approver`, or call
+    /// `approver` of a session, are findings.
+    #[test]
+    fn doors_for_agents_answer_nothing_themselves() {
+        let text = "use sandgate_runtime::{Approver, Session};\nfn f(session: &Session) {\n    \
+                    session.approver(\"mcp\");\n}\n";
+        for door in ["mcp/mod.rs", "mcp/deep/in.rs", "acp/mod.rs", "acp.rs"] {
+            let lines = found(&format!("crates/server/src/{door}"), text);
+            assert_eq!(lines.len(), 2, "{door}: {lines:?}");
+            assert!(lines.iter().any(|line| line.contains(":1: ")), "{lines:?}");
+            assert!(lines.iter().any(|line| line.contains(":3: ")), "{lines:?}");
+        }
+        for elsewhere in ["asking.rs", "http/mod.rs", "mcpx/mod.rs"] {
+            assert!(found(&format!("crates/server/src/{elsewhere}"), text).is_empty());
+        }
     }
 
     #[test]

@@ -188,6 +188,26 @@ impl Conversation {
         self.history.is_recorded()
     }
 
+    /// The model that is asked.
+    pub fn model(&self) -> &str {
+        &self.options.model
+    }
+
+    /// Who serves it.
+    pub fn provider(&self) -> &str {
+        self.provider.name()
+    }
+
+    /// What it used until now.
+    pub fn used(&self) -> TokenUsage {
+        self.used
+    }
+
+    /// How many tokens fit into the model, if that is known.
+    pub fn context_window(&self) -> Option<u64> {
+        self.options.context_window
+    }
+
     /// What was said and done in it.
     pub fn items(&self) -> &[ResponseItem] {
         self.history.items()

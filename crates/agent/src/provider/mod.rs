@@ -16,6 +16,7 @@ pub use key::KeyCommand;
 pub use offline::OfflineProvider;
 pub use script::ScriptProvider;
 
+use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
 use sandgate_config::ReasoningEffort;
 use sandgate_protocol::{ResponseItem, SessionSource, TokenUsage};
@@ -33,6 +34,12 @@ pub trait Provider: Send + Sync {
     /// The stream ends with [`ModelEvent::End`] or an error, and nothing follows either. Requests that
     /// can be made again are made again in here, which is told by [`ModelEvent::Retrying`].
     fn stream<'a>(&'a self, request: ModelRequest<'a>) -> ModelStream<'a>;
+
+    /// Finds out whether it is there and takes the key, without asking a model anything. What is on this
+    /// machine always is.
+    fn reach(&self) -> BoxFuture<'_, Result<(), ModelError>> {
+        Box::pin(std::future::ready(Ok(())))
+    }
 }
 
 /// What a model says, thinks and calls, as it comes.

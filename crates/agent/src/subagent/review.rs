@@ -18,6 +18,8 @@ const INSTRUCTIONS: &str = include_str!("review.md");
 pub(crate) const LONGEST_DIFF: usize = 400 * 1024;
 /// How many new files are named.
 const MOST_NEW_FILES: usize = 500;
+/// The longest answer that is read, in bytes: more than all findings that are taken can need.
+const LONGEST_ANSWER: usize = 2 * 1024 * 1024;
 /// How many findings are taken, and how long their texts may be, in bytes.
 const MOST_FINDINGS: usize = 200;
 const LONGEST_TITLE: usize = 300;
@@ -150,6 +152,9 @@ fn schema() -> Value {
 /// Reads the model's answer, leniently: what stands around the JSON is passed over, and what a finding
 /// lacks is filled in. None if there is no answer in it.
 pub fn read_review(answer: &str, changes: &Changes) -> Option<Review> {
+    if answer.len() > LONGEST_ANSWER {
+        return None;
+    }
     let value = object_in(answer)?;
     let list = match &value {
         Value::Array(list) => list,

@@ -182,6 +182,12 @@ pub(crate) fn audit(arguments: &AuditArguments) -> ExitCode {
     ExitCode::from(code)
 }
 
+/// All that a log has, as people see it.
+pub(crate) fn shown(directory: &Path) -> String {
+    let shown = show(directory, &Wanted::default(), false);
+    shown.map_or_else(|error| error.to_string(), |(text, _)| text)
+}
+
 fn show(directory: &Path, wanted: &Wanted, json: bool) -> Result<(String, u8), AuditError> {
     let rows = gather(directory, wanted)?;
     let text = match json {

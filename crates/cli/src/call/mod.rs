@@ -4,7 +4,7 @@ mod lines;
 mod wire;
 
 use crate::arguments::usage_error;
-use crate::decide::{Decide, Decider, Feedback};
+use crate::decide::{Decide, Decider, Feedback, lay_on_desk};
 use crate::session::{CliSession, PreparedSession};
 use crate::{exit, notes, telemetry};
 use clap::error::ErrorKind;
@@ -18,7 +18,6 @@ use std::io::{self, Write as _};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::time::Duration;
 use wire::{Line, Malformed};
 
 const HELP: &str = "\
@@ -108,7 +107,6 @@ async fn serve(
     lines: Option<Lines>,
 ) -> io::Result<u8> {
     config.front_end = "call".to_owned();
-    let patience = config.approval_timeout;
     if !cli.events {
         // What a turn changed is an event, and nobody would see it.
         config.turn_diffs = TurnDiffs::Off;
@@ -139,12 +137,15 @@ async fn serve(
     };
     let can_answer = decider.as_ref().is_none_or(Decider::can_answer);
     let approver = can_answer.then(|| session.approver(decide.answering()));
+    let _on_desk = match &decider {
+        Some(decider) => lay_on_desk(&session, &decide, decider, None).await?,
+        None => None,
+    };
     let mut serving = Serving {
         turn: requester.begin_turn(),
         requester,
         decider,
         approver,
-        patience,
         show_events: cli.events,
         waiting: VecDeque::new(),
         over: false,
@@ -183,8 +184,6 @@ struct Serving {
     /// Who answers questions; none if lines do.
     decider: Option<Decider>,
     approver: Option<Approver>,
-    /// How long an answer is waited for.
-    patience: Option<Duration>,
     show_events: bool,
     /// Calls that came while another was being made.
     waiting: VecDeque<Asked>,
@@ -199,7 +198,7 @@ impl Serving {
     async fn serve(&mut self, session: &Session, mut lines: Lines) -> io::Result<u8> {
         let mut events = session.events(Delivery::Complete).await;
         while let Some(event) = events.try_next() {
-            self.hear(&event).await?;
+            self.hear(&event)?;
         }
         while let Some(mut asked) = self.next_calls(&mut lines).await? {
             let calls = std::mem::take(&mut asked.calls);
@@ -220,7 +219,7 @@ impl Serving {
             loop {
                 tokio::select! {
                     biased;
-                    event = events.next() => if let Some(event) = event { self.hear(&event).await? },
+                    event = events.next() => if let Some(event) = event { self.hear(&event)? },
                     Some(result) = ended.recv() => {
                         self.ended(&result)?;
                         answered += 1;
@@ -229,11 +228,12 @@ impl Serving {
                     line = lines.next(), if self.decider.is_none() && !self.over => {
                         self.take(line?)?;
                     }
+                    _ = answer_next(&mut self.decider, self.approver.as_ref()) => {}
                     () = &mut calling => break,
                 }
             }
             while let Some(event) = events.try_next() {
-                self.hear(&event).await?;
+                self.hear(&event)?;
             }
             while let Ok(result) = ended.try_recv() {
                 self.ended(&result)?;
@@ -263,7 +263,7 @@ impl Serving {
         }
     }
 
-    async fn hear(&mut self, event: &sandgate_protocol::SessionEvent) -> io::Result<()> {
+    fn hear(&mut self, event: &sandgate_protocol::SessionEvent) -> io::Result<()> {
         if self.show_events {
             io::stderr().write_all(&wire::as_line(event))?;
         } else if let Event::Warning(notice) = &event.event {
@@ -279,16 +279,7 @@ impl Serving {
         }
         match &mut self.decider {
             Some(decider) => {
-                let answering = decider.hear(&event.event, self.approver.as_ref());
-                match self.patience {
-                    None => {
-                        let _ = answering.await;
-                    }
-                    // The session counts it as a no by itself, and is only waited for here.
-                    Some(patience) => {
-                        let _ = tokio::time::timeout(patience, answering).await;
-                    }
-                }
+                decider.hear(&event.event);
             }
             None => {
                 if matches!(
@@ -362,6 +353,16 @@ impl Serving {
     fn wrong(&mut self, number: u64, message: &str) -> io::Result<()> {
         self.wrong_lines = true;
         print(&wire::write_error(number, message))
+    }
+}
+
+/// Waits for an answer and gives it, unless lines answer.
+async fn answer_next(decider: &mut Option<Decider>, approver: Option<&Approver>) {
+    match decider {
+        Some(decider) => {
+            decider.answer(approver).await;
+        }
+        None => std::future::pending().await,
     }
 }
 

@@ -131,6 +131,18 @@ enum Wrong {
     Content(Vec<Problem>),
 }
 
+/// Whether the person's own settings are in order: how many things there are to look at, or the first that
+/// is wrong.
+pub(crate) fn is_in_order(file: &Path) -> Result<usize, String> {
+    match looked_at(file, Owner::Person) {
+        Ok(warnings) => Ok(warnings.len()),
+        Err(Wrong::File(error)) => Err(error.to_string()),
+        Err(Wrong::Content(problems)) => {
+            Err(problems.first().map(ToString::to_string).unwrap_or_default())
+        }
+    }
+}
+
 fn looked_at(file: &Path, owner: Owner) -> Result<Vec<Problem>, Wrong> {
     let text = read_settings(file, owner).map_err(Wrong::File)?;
     let checked = check(&text, &file.display().to_string(), owner).map_err(Wrong::Content)?;

@@ -1,14 +1,21 @@
-//! Who answers when a decision is needed: the person at the terminal, a prepared answer, or nobody.
+//! Who answers when a decision is needed: the person at the terminal or elsewhere, a prepared answer, or
+//! nobody.
 
+mod desk;
 mod prompt;
 mod words;
 
+pub(crate) use desk::lay_on_desk;
 pub(crate) use prompt::{ask_person, is_person_there};
-pub(crate) use words::Prepared;
+pub(crate) use words::{Prepared, decision};
 
-use sandgate_protocol::{ApprovalId, Event, ReviewDecision};
+use crate::notes;
+use sandgate_protocol::{AnsweredBy, ApprovalId, Event, ReviewDecision, visible_line};
 use sandgate_runtime::{AnswerError, Approver};
+use std::collections::VecDeque;
+use std::io::Write as _;
 use std::path::PathBuf;
+use tokio::sync::oneshot;
 
 /// What `--decide` says.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,6 +26,8 @@ pub(crate) enum Decide {
     Approve,
     /// Say no to everything.
     Deny,
+    /// Wait for `sandgate approvals`, or for the console.
+    Elsewhere,
     /// Whoever sends the calls sends the answers too.
     ByLines,
     /// Take the answers from a file, one after the other.
@@ -33,6 +42,7 @@ impl Decide {
             Some("approve") => Self::Approve,
             Some("deny") => Self::Deny,
             Some("stdin") => Self::ByLines,
+            Some("approvals") => Self::Elsewhere,
             Some(file) => Self::FromFile(PathBuf::from(file)),
         }
     }
@@ -43,6 +53,7 @@ impl Decide {
         match self {
             Self::AtTerminal => "terminal",
             Self::ByLines => "call",
+            Self::Elsewhere => "approvals",
             Self::Approve | Self::Deny | Self::FromFile(_) => "prepared answers",
         }
     }
@@ -57,17 +68,32 @@ pub(crate) enum Feedback {
     ToRecord,
 }
 
-/// Answers a session's questions.
+/// Answers a session's questions, one after the other.
+///
+/// It hears every event of the session: questions, and answers that others gave. What it has to say comes
+/// out of [`answer`](Self::answer), which is waited for beside the work.
 pub(crate) struct Decider {
     answers: Answers,
     feedback: Feedback,
+    /// The open questions, the first of which is asked.
+    open: VecDeque<Open>,
+    /// Where the answer to the first will come from, while a person is asked.
+    asked: Option<oneshot::Receiver<Option<ReviewDecision>>>,
     /// What was asked and could not be answered.
     unanswered: Vec<String>,
+}
+
+struct Open {
+    question: Event,
+    /// What the person should know before the question.
+    heading: String,
 }
 
 enum Answers {
     Terminal(prompt::Terminal),
     Prepared(Prepared),
+    /// Others answer.
+    Elsewhere,
     Nobody,
 }
 
@@ -85,14 +111,16 @@ impl Decider {
             Decide::Approve => Answers::Prepared(Prepared::always(ReviewDecision::Approved)),
             Decide::Deny => Answers::Prepared(Prepared::always(ReviewDecision::DENIED)),
             Decide::FromFile(path) => Answers::Prepared(Prepared::read(path)?),
+            Decide::Elsewhere => Answers::Elsewhere,
             Decide::ByLines => Answers::Nobody,
         };
-        Ok(Self { answers, feedback, unanswered: Vec::new() })
+        let open = VecDeque::new();
+        Ok(Self { answers, feedback, open, asked: None, unanswered: Vec::new() })
     }
 
-    /// Whether anybody can answer.
+    /// Whether anybody can answer here.
     pub(crate) fn can_answer(&self) -> bool {
-        !matches!(self.answers, Answers::Nobody)
+        !matches!(self.answers, Answers::Nobody | Answers::Elsewhere)
     }
 
     /// Whether a person is asked, who sees the question.
@@ -100,61 +128,151 @@ impl Decider {
         matches!(self.answers, Answers::Terminal(_))
     }
 
+    /// Whether a question is on the terminal, and nothing else should be shown there.
+    pub(crate) fn is_asking(&self) -> bool {
+        self.asked.is_some()
+    }
+
+    /// Whether a question is open.
+    pub(crate) fn is_open(&self) -> bool {
+        !self.open.is_empty()
+    }
+
     /// What was asked and could not be answered, as sentences.
     pub(crate) fn unanswered(&self) -> &[String] {
         &self.unanswered
     }
 
-    /// The answer to a question that somebody else asks: no, if there is no other.
-    #[cfg(unix)]
-    pub(crate) async fn decide(&mut self, event: &Event) -> Option<(ApprovalId, ReviewDecision)> {
-        let (id, question) = question(event)?;
-        let decision = self.decision(&question).await;
-        let decision = decision.unwrap_or_else(|| {
-            self.unanswered.push(question.summary());
-            ReviewDecision::DENIED
-        });
-        Some((id.clone(), decision))
+    /// Hears what happens: asks what is asked, and takes a question back that others have answered. Gives
+    /// back that one.
+    pub(crate) fn hear(&mut self, event: &Event) -> Option<Event> {
+        if let Event::ApprovalResponse(response) = event {
+            let said = match &response.answered_by {
+                AnsweredBy::Person(name) => {
+                    let word = if response.decision.approves() { "yes" } else { "no" };
+                    format!("Answered by {}: {word}.", visible_line(name))
+                }
+                AnsweredBy::Timeout => "Nobody answered in time, which is a no.".to_owned(),
+                AnsweredBy::Nobody | AnsweredBy::Cancelled => "It is over.".to_owned(),
+            };
+            return self.take_back(&response.approval_id, &said);
+        }
+        if question(event).is_some() {
+            self.hear_from(event, String::new());
+        }
+        None
     }
 
-    /// Answers an event, if it is a question. Gives back the answer that counts.
-    pub(crate) async fn hear(
+    /// Asks a question, below what the person should know of who asks.
+    pub(crate) fn hear_from(&mut self, event: &Event, heading: String) {
+        self.open.push_back(Open { question: event.clone(), heading });
+        if self.open.len() == 1 {
+            self.ask();
+        }
+    }
+
+    /// Takes a question back, for this reason.
+    pub(crate) fn take_back(&mut self, id: &ApprovalId, said: &str) -> Option<Event> {
+        let is_it = |open: &Open| question(&open.question).is_some_and(|(asked, _)| asked == id);
+        let at = self.open.iter().position(is_it)?;
+        let open = self.open.remove(at)?;
+        if at == 0 {
+            if let (Some(_), Answers::Terminal(terminal)) = (self.asked.take(), &self.answers) {
+                terminal.say(said);
+            }
+            self.ask();
+        }
+        Some(open.question)
+    }
+
+    /// Asks the first open question, where that takes time.
+    fn ask(&mut self) {
+        let Some(open) = self.open.front() else { return };
+        let Some((_, question)) = question(&open.question) else { return };
+        match &self.answers {
+            Answers::Terminal(terminal) => {
+                let (answer, asked) = oneshot::channel();
+                // If that fails the sender is dropped, which counts as a terminal that is gone.
+                terminal.ask(&open.heading, &question, self.feedback, answer);
+                self.asked = Some(asked);
+            }
+            Answers::Elsewhere => {
+                let what = visible_line(&question.summary());
+                let what = format!("waiting for an answer by sandgate approvals: {what}");
+                let _ = std::io::stderr().write_all(&notes::status(&what));
+            }
+            Answers::Prepared(_) | Answers::Nobody => {}
+        }
+    }
+
+    /// The next answer, and to what: none if there is no answer. Can be dropped and called again.
+    pub(crate) async fn decided(&mut self) -> (Event, Option<ReviewDecision>) {
+        if self.open.is_empty() {
+            return std::future::pending().await;
+        }
+        let decision = match (&mut self.answers, &mut self.asked) {
+            (Answers::Terminal(_), Some(asked)) => asked.await.ok().flatten(),
+            (Answers::Prepared(prepared), _) => prepared.next(),
+            (Answers::Elsewhere, _) => return std::future::pending().await,
+            (Answers::Terminal(_) | Answers::Nobody, _) => None,
+        };
+        self.asked = None;
+        let Some(open) = self.open.pop_front() else { return std::future::pending().await };
+        self.ask();
+        (open.question, decision)
+    }
+
+    /// The same for a question that somebody else asks: the answer is no, if there is no other.
+    #[cfg(unix)]
+    pub(crate) async fn decide(&mut self) -> (ApprovalId, ReviewDecision) {
+        loop {
+            let (event, decision) = self.decided().await;
+            let Some((id, question)) = question(&event) else { continue };
+            let decision = decision.unwrap_or_else(|| {
+                self.unanswered.push(question.summary());
+                ReviewDecision::DENIED
+            });
+            return (id.clone(), decision);
+        }
+    }
+
+    /// Waits for an answer and gives it. Says to which question, and which answer counts; none if somebody
+    /// else was faster. Can be dropped and called again.
+    pub(crate) async fn answer(
+        &mut self,
+        approver: Option<&Approver>,
+    ) -> (Event, Option<ReviewDecision>) {
+        let (event, decision) = self.decided().await;
+        let counts = self.pass_on(&event, decision, approver);
+        (event, counts)
+    }
+
+    fn pass_on(
         &mut self,
         event: &Event,
+        decision: Option<ReviewDecision>,
         approver: Option<&Approver>,
     ) -> Option<ReviewDecision> {
         let (id, question) = question(event)?;
-        let decision = self.decision(&question).await;
-        let (approver, Some(decision)) = (approver?, decision) else {
-            return approver.map(|approver| self.refuse(approver, id, &question));
-        };
-        match approver.answer(id, decision.clone()) {
-            Ok(()) => Some(decision),
-            Err(AnswerError::NotOffered { .. }) => Some(self.refuse(approver, id, &question)),
+        let approver = approver?;
+        let answered = decision.map(|decision| (approver.answer(id, decision.clone()), decision));
+        match answered {
+            Some((Ok(()), decision)) => Some(decision),
             // Somebody else has answered, or the question is over.
-            Err(_) => None,
+            Some((Err(error), _)) if !matches!(error, AnswerError::NotOffered { .. }) => None,
+            // No, because there is no answer to this.
+            Some((Err(_), _)) | None => {
+                self.unanswered.push(question.summary());
+                let _ = approver.answer(id, ReviewDecision::DENIED);
+                Some(ReviewDecision::DENIED)
+            }
         }
     }
+}
 
-    async fn decision(&mut self, question: &prompt::Question<'_>) -> Option<ReviewDecision> {
-        match &mut self.answers {
-            Answers::Terminal(terminal) => terminal.ask(question, self.feedback).await,
-            Answers::Prepared(prepared) => prepared.next(),
-            Answers::Nobody => None,
-        }
-    }
-
-    /// No, because there is no answer to this.
-    fn refuse(
-        &mut self,
-        approver: &Approver,
-        id: &ApprovalId,
-        question: &prompt::Question<'_>,
-    ) -> ReviewDecision {
-        self.unanswered.push(question.summary());
-        let _ = approver.answer(id, ReviewDecision::DENIED);
-        ReviewDecision::DENIED
-    }
+/// A question as one sentence.
+pub(crate) fn summary(event: &Event) -> Option<String> {
+    question(event).map(|(_, question)| question.summary())
 }
 
 /// What an event asks, if it asks something.

@@ -44,30 +44,35 @@ impl Terminal {
         Some(Self { file })
     }
 
-    /// Asks until there is an answer. None if the terminal is gone.
+    /// Asks until there is an answer, and sends it; none if the terminal is gone.
     ///
     /// A thread of its own reads, because a read of a terminal cannot be called off. Whoever does not
-    /// want to wait any longer leaves it behind, and it goes by itself: it must not take the answer to
+    /// want to wait any longer drops the other end, and it goes by itself: it must not take the answer to
     /// the next question.
-    pub(super) async fn ask(
-        &mut self,
+    pub(super) fn ask(
+        &self,
+        heading: &str,
         question: &Question<'_>,
         feedback: Feedback,
-    ) -> Option<ReviewDecision> {
-        let terminal = self.file.try_clone().ok()?;
+        answer: oneshot::Sender<Option<ReviewDecision>>,
+    ) {
+        let Ok(terminal) = self.file.try_clone() else { return };
         let colours = AutoStream::choice(&terminal);
-        let (shown, choices) = (question.shown(), question.choices(feedback));
+        let (shown, choices) = (heading.to_owned() + &question.shown(), question.choices(feedback));
         let offers = question.offers();
-        let (answer, answered) = oneshot::channel();
         let reading = std::thread::Builder::new().name("question".to_owned());
-        let asked = reading.spawn(move || {
+        // If it cannot be started, the sender is dropped with it.
+        let _ = reading.spawn(move || {
             let is_over = || answer.is_closed();
             let decision = converse(&terminal, colours, &shown, &choices, &offers, is_over);
             // Nobody may be waiting any more.
             let _ = answer.send(decision);
         });
-        asked.ok()?;
-        answered.await.ok()?
+    }
+
+    /// Says why a question is not open any more. `what` is a line.
+    pub(super) fn say(&self, what: &str) {
+        let _ = (&self.file).write_all(format!("\n{what}\n").as_bytes());
     }
 }
 

@@ -7,7 +7,7 @@ pub(crate) use arguments::{CliExec, CliResume, ExecArguments, understand, unders
 pub(crate) use show::Show;
 
 use crate::agent::{Conversing, PreparedAgent, converse, start};
-use crate::decide::{Decider, Feedback};
+use crate::decide::{Decider, Feedback, lay_on_desk};
 use crate::session::PreparedSession;
 use crate::settings::{SettingsError, config_home};
 use crate::signals::Signals;
@@ -15,13 +15,14 @@ use crate::{exit, notes};
 use arguments::Which;
 use sandgate_agent::rollout::{self, Recorded, RolloutError};
 use sandgate_agent::{Conversation, McpServers, TurnEnd};
-use sandgate_protocol::{AnsweredBy, Event, SIGNAL_INTERRUPT, SessionSource, visible_line};
+use sandgate_protocol::{
+    AnsweredBy, Event, SIGNAL_INTERRUPT, SessionEvent, SessionSource, visible_line,
+};
 use sandgate_runtime::{Approver, Delivery, Events, Runtime, Stop};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::time::Duration;
 
 /// Lets the model work and says how this program is to end.
 pub(crate) fn exec(mut arguments: ExecArguments) -> ExitCode {
@@ -84,7 +85,6 @@ async fn work(
     let answer = arguments.output_last_message.as_deref().map(AnswerFile::open).transpose()?;
     prepared.config.front_end = "exec".to_owned();
     prepared.config.source = Some(SessionSource::Exec);
-    let patience = prepared.config.approval_timeout;
     let recorded_in = config_home().filter(|_| arguments.conversation != Which::Ephemeral);
     for note in &agent.notes {
         let _ = io::stderr().write_all(&notes::warning(&visible_line(note)));
@@ -96,7 +96,8 @@ async fn work(
     let decider = Decider::new(&decide, Feedback::ToModel)?;
     let approver = decider.can_answer().then(|| session.approver(decide.answering()));
     let show = Show::new(arguments.json);
-    let mut watch = Watch::new(show, decider, approver, stop.clone(), patience);
+    let _on_desk = lay_on_desk(&session, &decide, &decider, Some(conversation.id())).await?;
+    let mut watch = Watch::new(show, decider, approver, stop.clone());
     let input = arguments.input;
     // From here on somebody hears what they ask and why they fail.
     let events = session.events(Delivery::Complete).await;
@@ -156,8 +157,8 @@ pub(crate) struct Watch {
     decider: Decider,
     approver: Option<Approver>,
     stop: Stop,
-    /// How long an answer is waited for.
-    patience: Option<Duration>,
+    /// What happened while a question was on the terminal, to be shown after it.
+    held: Vec<Arc<SessionEvent>>,
     /// A decision was needed, and nobody could give it.
     nobody: bool,
 }
@@ -168,9 +169,8 @@ impl Watch {
         decider: Decider,
         approver: Option<Approver>,
         stop: Stop,
-        patience: Option<Duration>,
     ) -> Self {
-        Self { show, decider, approver, stop, patience, nobody: false }
+        Self { show, decider, approver, stop, held: Vec::new(), nobody: false }
     }
 
     /// Whether a decision was needed, and nobody could give it.
@@ -193,45 +193,54 @@ impl Watch {
                 () = interrupted.cancelled(), if !self.stop.cancel.is_cancelled() => {
                     self.stop.cancel.cancel();
                 }
-                Some(event) = events.next() => self.hear(&event).await?,
+                Some(event) = events.next() => self.hear(event)?,
+                _ = self.decider.answer(self.approver.as_ref()) => self.answered()?,
                 ended = &mut working => break ended.map_err(io::Error::other)?,
             }
         };
         while let Some(event) = events.try_next() {
-            self.hear(&event).await?;
+            self.hear(event)?;
         }
+        self.show_held()?;
         self.show.end();
         Ok(ended)
     }
 
-    async fn hear(&mut self, event: &sandgate_protocol::SessionEvent) -> io::Result<()> {
-        self.show.event(event)?;
-        match &event.event {
-            Event::ApprovalResponse(response) => {
-                self.nobody |= response.answered_by == AnsweredBy::Nobody;
-            }
-            question @ (Event::ExecApprovalRequest(_) | Event::ApplyPatchApprovalRequest(_)) => {
-                self.show.pause();
-                let patience = async {
-                    match self.patience {
-                        // The session counts it as a no by itself, and is only waited for here.
-                        Some(limit) => tokio::time::sleep(limit).await,
-                        None => std::future::pending().await,
-                    }
-                };
-                tokio::select! {
-                    biased;
-                    () = self.stop.cancel.cancelled() => {}
-                    () = self.stop.interrupt.cancelled() => {}
-                    () = patience => {}
-                    _ = self.decider.hear(question, self.approver.as_ref()) => {}
-                }
-                self.nobody |= !self.decider.unanswered().is_empty();
-                self.show.go_on();
-            }
-            _ => {}
+    fn hear(&mut self, event: Arc<SessionEvent>) -> io::Result<()> {
+        if let Event::ApprovalResponse(response) = &event.event {
+            self.nobody |= response.answered_by == AnsweredBy::Nobody;
+        }
+        // Nothing is written into a question.
+        let was_asking = self.decider.is_asking();
+        match was_asking && !self.show.is_json() {
+            true if Show::shows(&event.event) => self.held.push(Arc::clone(&event)),
+            true => {}
+            false => self.show.event(&event)?,
+        }
+        if matches!(
+            event.event,
+            Event::ExecApprovalRequest(_) | Event::ApplyPatchApprovalRequest(_)
+        ) {
+            self.show.pause();
+        }
+        if self.decider.hear(&event.event).is_some() {
+            self.answered()?;
         }
         Ok(())
+    }
+
+    /// A question was answered, here or elsewhere.
+    fn answered(&mut self) -> io::Result<()> {
+        self.nobody |= !self.decider.unanswered().is_empty();
+        if !self.decider.is_open() {
+            self.show_held()?;
+            self.show.go_on();
+        }
+        Ok(())
+    }
+
+    fn show_held(&mut self) -> io::Result<()> {
+        self.held.drain(..).try_for_each(|event| self.show.event(&event))
     }
 
     /// Prints the last answer, tells what went wrong, and finds the exit code.

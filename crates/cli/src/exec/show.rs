@@ -78,6 +78,19 @@ impl Show {
         Ok(())
     }
 
+    /// Whether people see anything of an event. The pieces in which output and answers come are not shown.
+    pub(super) fn shows(event: &Event) -> bool {
+        match event {
+            Event::SubAgent(below) => Self::shows(&below.event),
+            Event::ExecCommandOutputDelta(_) => false,
+            Event::Agent(event) => !matches!(
+                event,
+                AgentEvent::AgentMessageDelta { .. } | AgentEvent::AgentReasoningDelta { .. }
+            ),
+            _ => true,
+        }
+    }
+
     fn tell(&mut self, event: &Event, agent: Option<&str>) {
         match event {
             Event::SubAgent(SubAgentEvent { agent, event }) => self.tell(event, Some(agent)),

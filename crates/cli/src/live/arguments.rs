@@ -101,7 +101,8 @@ struct CliSend {
     #[arg(long)]
     no_newline: bool,
 
-    /// Answer questions without asking: approve, deny, or a file with an answer a line
+    /// Answer questions without asking: approve, deny, or a file with an answer a line; or wait for sandgate
+    /// approvals: approvals
     #[arg(long, value_name = "ANSWER")]
     decide: Option<String>,
 

@@ -43,23 +43,18 @@ impl Talk {
         loop {
             let reply = tokio::select! {
                 reply = self.client.hear() => reply?,
+                (approval_id, decision) = self.decider.decide() => {
+                    self.client.say(&Request::Answer { approval_id, decision }).await?;
+                    continue;
+                }
                 Ok(()) = tokio::signal::ctrl_c() => {
                     self.client.say(&Request::Cancel {}).await?;
                     continue;
                 }
             };
             match reply {
-                Reply::Question { event } => {
-                    let decided = tokio::select! {
-                        decided = self.decider.decide(&event) => decided,
-                        Ok(()) = tokio::signal::ctrl_c() => {
-                            self.client.say(&Request::Cancel {}).await?;
-                            None
-                        }
-                    };
-                    if let Some((approval_id, decision)) = decided {
-                        self.client.say(&Request::Answer { approval_id, decision }).await?;
-                    }
+                Reply::Question { event } | Reply::Answered { event } => {
+                    self.decider.hear(&event);
                 }
                 Reply::Warning { message } => warn(&message),
                 Reply::Result(made) => result = Some(made),

@@ -3,7 +3,7 @@
 mod shown;
 
 use crate::arguments::usage_error;
-use crate::decide::{Decide, Decider, Feedback};
+use crate::decide::{Decide, Decider, Feedback, lay_on_desk};
 use crate::sandbox::Mode;
 use crate::session::{Asking, CliSession};
 use crate::settings::CliSettings;
@@ -230,6 +230,7 @@ async fn work(
     match arguments.verb {
         Verb::Check => check(arguments, &requester, &turn, text),
         Verb::Apply => {
+            let _on_desk = lay_on_desk(&session, &decide, &decider, None).await?;
             let (applied, unanswered) =
                 apply(&session, &turn, text, decider, decide.answering()).await;
             match applied {
@@ -266,25 +267,19 @@ async fn apply(
     let (requester, call_id) = (session.requester(), new_call_id());
     let applying = requester.apply_patch(&call_id, text, turn);
     tokio::pin!(applying);
+    let stop = turn.stop();
     let applied = loop {
-        let event = tokio::select! {
+        let asking = decider.is_open() && !stop.cancel.is_cancelled();
+        tokio::select! {
             biased;
-            Some(event) = events.next() => event,
+            Some(event) = events.next() => {
+                warn_of(&event.event);
+                decider.hear(&event.event);
+            }
+            // A signal is an answer too: it calls the patch off.
+            () = stop.interrupt.cancelled(), if asking => turn.cancel(),
+            _ = decider.answer(approver.as_ref()) => {}
             applied = &mut applying => break applied,
-        };
-        if !matches!(event.event, Event::ApplyPatchApprovalRequest(_)) {
-            warn_of(&event.event);
-            continue;
-        }
-        let stop = turn.stop();
-        let decision = tokio::select! {
-            biased;
-            () = stop.cancel.cancelled() => None,
-            () = stop.interrupt.cancelled() => None,
-            decision = decider.hear(&event.event, approver.as_ref()) => decision,
-        };
-        if decision.is_none() {
-            turn.cancel();
         }
     };
     while let Some(event) = events.try_next() {

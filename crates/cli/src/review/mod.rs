@@ -6,7 +6,7 @@ mod change;
 pub(crate) use arguments::{CliReview, ReviewArguments, understand};
 
 use crate::agent::{PreparedAgent, start};
-use crate::decide::{Decider, Feedback};
+use crate::decide::{Decider, Feedback, lay_on_desk};
 use crate::exec::{Show, Watch};
 use crate::session::PreparedSession;
 use crate::signals::Signals;
@@ -70,12 +70,12 @@ async fn work(
     config.turn_diffs = TurnDiffs::Off;
     config.subagents.depth = config.subagents.depth.max(1);
     config.subagents.at_once = config.subagents.at_once.max(1);
-    let patience = config.approval_timeout;
     let session = Session::start(runtime, config).map_err(io::Error::other)?;
     let decide = arguments.session.decide();
     let decider = Decider::new(&decide, Feedback::ToModel)?;
     let approver = decider.can_answer().then(|| session.approver(decide.answering()));
-    let mut watch = Watch::new(Show::new(false), decider, approver, stop.clone(), patience);
+    let _on_desk = lay_on_desk(&session, &decide, &decider, None).await?;
+    let mut watch = Watch::new(Show::new(false), decider, approver, stop.clone());
     let reviewing =
         look(session.requester(), agent.provider, agent.options, arguments.subject, stop);
     let events = session.events(Delivery::Complete).await;
@@ -108,13 +108,20 @@ async fn work(
                 print(&review, arguments.json)
             }
             None => {
-                let _ = io::stderr().write_all(format!("{}\n", visible(&answer)).as_bytes());
-                complain("the model did not answer with findings; it said what stands above");
+                let said: String = answer.chars().take(MOST_SHOWN).collect();
+                let _ = io::stderr().write_all(format!("{}\n", visible(&said)).as_bytes());
+                complain(match said.len() < answer.len() {
+                    true => "the model did not answer with findings; it began as stands above",
+                    false => "the model did not answer with findings; it said what stands above",
+                });
                 Ok(exit::FAILED)
             }
         },
     }
 }
+
+/// How many characters are shown of an answer that has no findings in it.
+const MOST_SHOWN: usize = 10_000;
 
 /// What came of looking at the change.
 enum Looked {

@@ -6,7 +6,7 @@ mod show;
 
 pub(crate) use arguments::{CliRun, RunArguments, understand};
 
-use crate::decide::{Decider, Feedback};
+use crate::decide::{Decider, Feedback, lay_on_desk};
 use crate::session::PreparedSession;
 use crate::signals::Signals;
 use crate::writer::Writer;
@@ -74,6 +74,7 @@ async fn run_command(
         }
     };
     let approver = decider.can_answer().then(|| session.approver(decide.answering()));
+    let _on_desk = lay_on_desk(&session, &decide, &decider, None).await?;
     let text = text_of(&arguments.command);
     let mut watch = Watch {
         show,
@@ -143,10 +144,20 @@ impl Watch {
         let call_id = new_call_id();
         let running = requester.run_command(&call_id, asked, &turn);
         tokio::pin!(running);
+        let stop = self.stop.clone();
         let outcome = loop {
+            let asking = self.decider.is_open() && !stop.cancel.is_cancelled();
             tokio::select! {
                 biased;
                 Some(event) = events.next() => self.hear(&event).await,
+                // A signal is an answer too: it calls the command off.
+                () = stop.interrupt.cancelled(), if asking => stop.cancel.cancel(),
+                (question, decision) = self.decider.answer(self.approver.as_ref()) => {
+                    self.unanswered |= !self.decider.unanswered().is_empty();
+                    if let Some(decision) = decision {
+                        self.answered(&question, &decision).await;
+                    }
+                }
                 outcome = &mut running => break outcome,
             }
         };
@@ -156,13 +167,17 @@ impl Watch {
         outcome
     }
 
-    /// What happens in the session. While this takes its time the command does not go on.
+    /// What happens in the session.
     async fn hear(&mut self, event: &SessionEvent) {
         if self.unheard.is_none() {
             self.unheard = self.show.event(event).await.err();
         }
         match &event.event {
-            Event::ExecApprovalRequest(request) => self.answer(&event.event, request).await,
+            Event::ExecApprovalRequest(request) => {
+                // What the command wrote stands above the question.
+                self.show.writer.finish().await;
+                self.asked_again |= !request.denials.is_empty();
+            }
             Event::ApprovalResponse(response) => {
                 self.unanswered |= response.answered_by == AnsweredBy::Nobody;
             }
@@ -171,26 +186,19 @@ impl Watch {
             }
             _ => {}
         }
+        let elsewhere = self.decider.hear(&event.event);
+        if let (Some(question), Event::ApprovalResponse(response)) = (elsewhere, &event.event) {
+            self.answered(&question, &response.decision).await;
+        }
     }
 
-    /// Has a question answered. A signal is an answer too: it calls the command off.
-    async fn answer(&mut self, event: &Event, request: &ExecApprovalRequest) {
-        // What the command wrote stands above the question.
-        self.show.writer.finish().await;
-        let decision = tokio::select! {
-            biased;
-            () = self.stop.cancel.cancelled() => None,
-            () = self.stop.interrupt.cancelled() => None,
-            decision = self.decider.hear(event, self.approver.as_ref()) => decision,
-        };
-        self.unanswered |= !self.decider.unanswered().is_empty();
-        self.asked_again |= !request.denials.is_empty();
-        match decision {
-            None => self.stop.cancel.cancel(),
-            Some(decision) if decision.approves() && !request.denials.is_empty() => {
-                self.show.writer.note(notes::again(&how_again(&decision, request))).await;
-            }
-            Some(_) => {}
+    /// Says that the command runs again, if it does.
+    async fn answered(&self, question: &Event, decision: &ReviewDecision) {
+        if let Event::ExecApprovalRequest(request) = question
+            && decision.approves()
+            && !request.denials.is_empty()
+        {
+            self.show.writer.note(notes::again(&how_again(decision, request))).await;
         }
     }
 
@@ -250,6 +258,10 @@ impl Watch {
                 let what = format!("nobody could be asked whether this may run: {text}");
                 complain(&what, Some(&format!("Asked because {}.", visible_line(reason))));
                 complain("answer with --decide approve, deny or a file", None);
+                exit::NOBODY_DECIDED
+            }
+            CodexErr::ApprovalTimeout => {
+                complain(&format!("nobody answered in time: may this run? {text}"), None);
                 exit::NOBODY_DECIDED
             }
             CodexErr::ApprovalDenied { .. } if self.unanswered => {

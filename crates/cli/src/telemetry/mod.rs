@@ -5,7 +5,10 @@
 //! not answer is waited for once, at the end, and not for long.
 
 mod client;
+mod figures;
 mod settings;
+
+pub(crate) use figures::Figures;
 
 use crate::notes;
 use client::Client;
@@ -49,6 +52,11 @@ pub(crate) struct Telemetry {
 ///
 /// `collector` is the base address that the person's settings name; the environment outweighs it.
 pub(crate) fn start(collector: Option<&str>) -> Telemetry {
+    start_counting(collector, None)
+}
+
+/// The same, and what is counted can be read here as well.
+pub(crate) fn start_counting(collector: Option<&str>, figures: Option<Figures>) -> Telemetry {
     let settings = Settings::from_environment(|name| {
         let named = std::env::var(name).ok();
         named.or_else(|| collector.filter(|_| name == ENDPOINT).map(str::to_owned))
@@ -57,7 +65,7 @@ pub(crate) fn start(collector: Option<&str>) -> Telemetry {
         complain(&why);
         Settings::default()
     });
-    let (metrics, spans) = (metrics(&settings), spans(&settings));
+    let (metrics, spans) = (metrics(&settings, figures), spans(&settings));
     if let Some(provider) = &metrics {
         opentelemetry::global::set_meter_provider(provider.clone());
     }
@@ -65,16 +73,28 @@ pub(crate) fn start(collector: Option<&str>) -> Telemetry {
     Telemetry { metrics, spans }
 }
 
-fn metrics(settings: &Settings) -> Option<SdkMeterProvider> {
-    let signal = settings.metrics.as_ref()?;
+fn metrics(settings: &Settings, figures: Option<Figures>) -> Option<SdkMeterProvider> {
+    let exporter = settings.metrics.as_ref().and_then(metric_exporter);
+    if exporter.is_none() && figures.is_none() {
+        return None;
+    }
+    let mut provider = SdkMeterProvider::builder().with_resource(resource());
+    if let Some(exporter) = exporter {
+        provider = provider.with_periodic_exporter(exporter);
+    }
+    if let Some(figures) = figures {
+        provider = provider.with_reader(figures);
+    }
+    Some(provider.build())
+}
+
+fn metric_exporter(signal: &Signal) -> Option<MetricExporter> {
     let exporter = MetricExporter::builder().with_http().with_http_client(client(signal));
     let exporter = exporter
         .with_endpoint(&signal.endpoint)
         .with_timeout(signal.timeout)
         .with_retry_policy(once());
-    let exporter = built(exporter.build())?;
-    let provider = SdkMeterProvider::builder().with_periodic_exporter(exporter);
-    Some(provider.with_resource(resource()).build())
+    built(exporter.build())
 }
 
 fn spans(settings: &Settings) -> Option<SdkTracerProvider> {

@@ -127,6 +127,23 @@ fn spellings(document: &DocumentMut, name: &str) -> Vec<String> {
     same
 }
 
+/// Changes another file of the person's under a lock, all or nothing. `change` is given its text, if there is
+/// one, and says what is to be there; nothing if the file is to stay as it is. Returns the file.
+///
+/// # Errors
+/// When the file cannot be read or written. Then it is as it was.
+pub fn change_own_file(
+    directory: &Path,
+    name: &str,
+    change: impl FnOnce(Option<&str>) -> Option<String>,
+) -> Result<PathBuf, EditError> {
+    let held = Held::open(directory, name)?;
+    if let Some(text) = change(held.read()?.as_deref()) {
+        held.replace(&text)?;
+    }
+    Ok(held.path().to_owned())
+}
+
 /// Changes the person's file under a lock, all or nothing.
 fn edit(
     config_home: &Path,

@@ -3,8 +3,8 @@
 //! What the process prints goes there as it is: it is the person's terminal, and their process. What the
 //! person types is judged by nobody, because it is a person who types it.
 
-use super::lines::{Line, Lines, Writer};
 use super::wire::{Base64, Reply, Request};
+use crate::own_socket::{Line, Lines, Writer};
 use crate::unified_exec::LiveEntry;
 use bytes::Bytes;
 use sandgate_process::{OutputReceiver, Received, ScreenView, TerminalSize};

@@ -1,8 +1,8 @@
 //! A connection to the daemon, which is started if it must be.
 
-use super::lines::{Line, Lines, Writer, split};
-use super::wire::{PROTOCOL, Reply, Request};
+use super::wire::{LONGEST_LINE, PROTOCOL, Reply, Request};
 use super::{DaemonError, Place};
+use crate::own_socket::{Line, Lines, Writer, split};
 use sandgate_process::start_detached;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -133,7 +133,7 @@ pub async fn stop(place: &Place) -> Result<bool, DaemonError> {
 
 /// The first line of the daemon; none if it was about to end.
 async fn greet(stream: UnixStream) -> Result<Option<(Client, Reply)>, DaemonError> {
-    let (lines, writer) = split(stream);
+    let (lines, writer) = split(stream, LONGEST_LINE);
     let mut client = Client { lines, writer };
     let hello = tokio::time::timeout(PATIENCE, client.hear()).await;
     match hello.unwrap_or(Err(DaemonError::Gone)) {

@@ -1,10 +1,10 @@
 //! One connection: what a client asks for, one thing after the other.
 
-use super::lines::{Line, Lines, Writer, split};
 use super::pool::Pool;
-use super::wire::{CallResult, PROTOCOL, Reply, Request, WireCall};
+use super::wire::{CallResult, LONGEST_LINE, PROTOCOL, Reply, Request, WireCall};
 use super::{DaemonError, KeptReply, attach, keep};
 use crate::approval::Approver;
+use crate::own_socket::{Line, Lines, Writer, split};
 use crate::{Delivery, Session, ToolResult};
 use sandgate_protocol::{CallId, CodexErr, Event, ExecCommandToolCallParams, ToolCall, ToolOutput};
 use std::io;
@@ -25,7 +25,7 @@ pub(super) struct Connection {
 
 impl Connection {
     pub(super) fn new(stream: UnixStream, pool: &Rc<Pool>, stop: CancellationToken) -> Self {
-        let (lines, writer) = split(stream);
+        let (lines, writer) = split(stream, LONGEST_LINE);
         Self { lines, writer, pool: Rc::clone(pool), stop, session: None }
     }
 
@@ -144,12 +144,13 @@ impl Connection {
 
     /// Makes calls. When the client goes while they are made, they are cancelled; what they have
     /// started lives on.
-    async fn call(&mut self, session: &Session, calls: Vec<WireCall>) -> io::Result<()> {
+    async fn call(&mut self, session: &Rc<Session>, calls: Vec<WireCall>) -> io::Result<()> {
         let ids: Vec<CallId> = calls.iter().map(|call| call.call_id().clone()).collect();
         calls.iter().filter_map(wanted_id).for_each(|id| self.pool.forget_ended(&id));
         let calls: Vec<ToolCall> = calls.into_iter().map(Into::into).collect();
         let (requester, approver) = (session.requester(), session.approver("session"));
         let mut events = session.events(Delivery::WithoutOutput).await;
+        self.pool.attend(session).await;
         let turn = requester.begin_turn();
         let (results, mut ended) = tokio::sync::mpsc::unbounded_channel();
         let calling = requester.call_each(calls, &turn, |result| {
@@ -227,6 +228,9 @@ fn told(event: &Event, ids: &[CallId]) -> Option<Reply> {
         }
         Event::ApplyPatchApprovalRequest(request) if ids.contains(&request.call_id) => {
             Some(Reply::Question { event: event.clone() })
+        }
+        Event::ApprovalResponse(response) if ids.contains(&response.call_id) => {
+            Some(Reply::Answered { event: event.clone() })
         }
         Event::Warning(notice) if notice.call_id.as_ref().is_none_or(|id| ids.contains(id)) => {
             Some(Reply::Warning { message: notice.message.clone() })

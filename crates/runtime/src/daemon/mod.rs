@@ -11,7 +11,6 @@ mod client;
 mod connection;
 mod keep;
 mod keeper;
-mod lines;
 mod place;
 mod pool;
 mod server;
@@ -27,8 +26,8 @@ pub use wire::{
     Base64, CallResult, Environment, LONGEST_LINE, PROTOCOL, Reply, Request, SessionTerms, WireCall,
 };
 
+use crate::own_socket::OwnSocketError;
 use std::io;
-use std::path::PathBuf;
 
 /// Why there is no daemon, or no answer of it.
 #[derive(Debug, thiserror::Error)]
@@ -37,37 +36,9 @@ pub enum DaemonError {
     /// There is no place for it.
     #[error("there is no directory for settings, and so no place for a daemon; set HOME")]
     NoSettings,
-    /// The place belongs to somebody else.
-    #[error("{} belongs to another user, so no daemon is looked for there", path.display())]
-    Stranger {
-        /// What does.
-        path: PathBuf,
-    },
-    /// The directory cannot be made or used.
-    #[error("the daemon's directory {} cannot be used: {error}", path.display())]
-    Directory {
-        /// Which.
-        path: PathBuf,
-        /// Why.
-        error: io::Error,
-    },
-    /// The socket cannot be made or used.
-    #[error("the daemon's socket {} cannot be used: {error}", path.display())]
-    Socket {
-        /// Which.
-        path: PathBuf,
-        /// Why.
-        error: io::Error,
-    },
-    /// Its name is too long.
-    #[error("the daemon's socket {} has a name of more than {longest} bytes; set CODEX_HOME to a \
-             shorter one", path.display())]
-    LongPath {
-        /// The name.
-        path: PathBuf,
-        /// How long it may be.
-        longest: usize,
-    },
+    /// Its socket cannot be used.
+    #[error("there is no daemon to be had: {0}")]
+    Place(#[from] OwnSocketError),
     /// It could not be started.
     #[error("the daemon could not be started: {reason}")]
     NotStarted {

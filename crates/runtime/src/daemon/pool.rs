@@ -1,12 +1,14 @@
 //! The sessions of the daemon: one for each set of terms.
 
-use super::lines::{Lines, Writer};
 use super::wire::SessionTerms;
 use super::{DaemonError, Place};
+use crate::own_socket::{Lines, Writer};
 use crate::rules::{self, ProjectRules};
 use crate::tools::process_infos;
 use crate::unified_exec::{LiveEntry, ProcessNames};
-use crate::{Keeping, Runtime, Session, SessionConfig, TurnDiffs};
+use crate::{
+    Asker, Attendance, Desk, DeskSocket, Keeping, Runtime, Session, SessionConfig, TurnDiffs,
+};
 use sandgate_protocol::{CodexErr, ProcessInfo, SandboxPolicy};
 use std::cell::{Cell, RefCell};
 use std::path::Path;
@@ -30,6 +32,10 @@ pub(super) struct Pool {
     /// How many connections there are.
     pub(super) connections: Cell<usize>,
     pub(super) farewell: RefCell<Farewell>,
+    /// Where the questions of all sessions lie, beside the terminal of whoever made the call.
+    desk: Arc<Desk>,
+    /// None where the settings have no room for it; then only that terminal is asked.
+    _socket: Option<DeskSocket>,
 }
 
 /// The connections of those who wait for the daemon's end. They hear of it when this is dropped.
@@ -39,11 +45,15 @@ pub struct Farewell(pub(super) Vec<(Lines, Writer)>);
 struct Served {
     terms: SessionTerms,
     session: Rc<Session>,
+    attendance: RefCell<Option<Attendance>>,
 }
 
 impl Pool {
     pub(super) fn new(runtime: Arc<Runtime>, place: Place) -> Self {
+        let desk = Arc::new(Desk::default());
         Self {
+            _socket: desk.listen(place.settings()).ok(),
+            desk,
             runtime,
             place,
             names: Arc::new(ProcessNames::beginning_with("d", 1)),
@@ -91,8 +101,29 @@ impl Pool {
         config.process_names = Arc::clone(&self.names);
         let session = Session::start(Arc::clone(&self.runtime), config);
         let session = Rc::new(session.map_err(|error| refused(&error))?);
-        sessions.push(Served { terms, session: Rc::clone(&session) });
+        let attendance = RefCell::default();
+        sessions.push(Served { terms, session: Rc::clone(&session), attendance });
         Ok((session, broken))
+    }
+
+    /// Has the questions of a session lie on the desk too.
+    pub(super) async fn attend(&self, session: &Rc<Session>) {
+        let is_it = |served: &&Served| {
+            Rc::ptr_eq(&served.session, session) && served.attendance.borrow().is_none()
+        };
+        if !self.sessions.borrow().iter().any(|served| is_it(&served)) {
+            return;
+        }
+        let asker = Asker {
+            front_end: "session".to_owned(),
+            workspace: session.requester().workspace().to_string_lossy().into_owned(),
+            conversation: None,
+        };
+        let attendance = self.desk.attend(session, asker).await;
+        // Another connection may have done the same meanwhile; then this one is dropped.
+        if let Some(served) = self.sessions.borrow().iter().find(is_it) {
+            served.attendance.replace(Some(attendance));
+        }
     }
 
     /// A cage whose root lies in our own settings, or is them, could reach the socket.
@@ -100,9 +131,8 @@ impl Pool {
         let SandboxPolicy::WorkspaceWrite { writable_roots, .. } = &terms.sandbox_policy else {
             return Ok(());
         };
-        let directory = self.place.directory();
         let (Ok(settings), Ok(directory)) =
-            (self.place.settings().canonicalize(), directory.canonicalize())
+            (self.place.settings().canonicalize(), self.place.directory().canonicalize())
         else {
             return Err(DaemonError::Gone);
         };

@@ -1,10 +1,10 @@
 //! The daemon itself: who may come in, and when it ends.
 
 use super::connection::Connection;
-use super::place::Taken;
 use super::pool::{Farewell, Pool};
 use super::{DaemonError, Place};
 use crate::Runtime;
+use crate::own_socket::Taken;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -15,7 +15,7 @@ use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::PathBuf;
 
 /// Which of these languages is spoken. Whoever speaks another can only ask the daemon to stop.
-pub const PROTOCOL: u32 = 1;
+pub const PROTOCOL: u32 = 2;
 
 /// The longest line, in bytes.
 pub const LONGEST_LINE: usize = 8 << 20;
@@ -108,6 +108,11 @@ pub enum Reply {
     /// A person must answer this.
     Question {
         /// What is asked.
+        event: Event,
+    },
+    /// What came of that question, whoever answered it.
+    Answered {
+        /// An `ApprovalResponse`.
         event: Event,
     },
     /// A person should know this.

@@ -5,12 +5,14 @@
 
 mod child;
 mod config;
+mod processes;
 mod recovery;
 mod services;
 mod turn;
 
 pub use child::{ChildTerms, ChildTools, SubAgentLimits};
 pub use config::{Keeping, SessionConfig, SnapshotOptions};
+pub use processes::{LiveProcess, ProcessOutput};
 pub use recovery::BrokenPatches;
 pub(crate) use services::Services;
 pub use turn::Turn;
@@ -77,6 +79,11 @@ impl Session {
         let status = self.services.runtime.sandbox.status();
         self.services.events.tell(&Event::SandboxStatus(status.clone())).await;
         status
+    }
+
+    /// What kind of front end it belongs to.
+    pub fn front_end(&self) -> &str {
+        &self.services.config.front_end
     }
 
     /// What its commands may touch.

@@ -79,7 +79,6 @@ impl UnifiedExecProcessManager {
     }
 
     /// A process by its id, if it is one of these. That is a use of it.
-    #[cfg(unix)]
     pub(crate) fn find(&self, id: &str) -> Option<Arc<LiveEntry>> {
         self.store().get(id)
     }

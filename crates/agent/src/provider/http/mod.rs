@@ -19,6 +19,7 @@ use super::{ModelError, ModelEvent, ModelRequest, ModelStream, Provider};
 use bytes::Bytes;
 use events::{Events, Limits, Stopped};
 use failure::Asked;
+use futures_util::future::BoxFuture;
 use futures_util::{StreamExt as _, stream};
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION};
 use reqwest::{Client, Response, StatusCode, Url};
@@ -83,19 +84,50 @@ impl Provider for HttpProvider {
                 return stream::iter([Err(error)]).boxed();
             }
         };
-        let asking = Asking {
-            provider: self,
-            request,
-            body,
-            heard: VecDeque::new(),
-            at: At::Request,
-            failed: Failed::default(),
-            secrets: self.secrets.clone(),
-        };
+        let asking = self.asking(request, body);
         let events = stream::unfold(asking, |mut asking| async {
             asking.next().await.map(|event| (event, asking))
         });
         events.boxed()
+    }
+
+    fn reach(&self) -> BoxFuture<'_, Result<(), ModelError>> {
+        Box::pin(async {
+            let source = SessionSource::default();
+            let request = ModelRequest {
+                model: "",
+                instructions: "",
+                items: &[],
+                tools: &[],
+                parallel_tool_calls: false,
+                temperature: None,
+                max_output_tokens: None,
+                reasoning_effort: None,
+                output_schema: None,
+                conversation_id: "",
+                source: &source,
+            };
+            let mut asking = self.asking(request, Bytes::from_static(b"{}"));
+            match asking.connect().await {
+                Err(error @ (ModelError::Unreachable { .. } | ModelError::Silent { .. })) => {
+                    Err(error)
+                }
+                Err(error @ (ModelError::Key(_) | ModelError::Settings(_))) => Err(error),
+                Err(error @ ModelError::Status { status: 401 | 403 | 404 | 500.., .. }) => {
+                    Err(error)
+                }
+                // It found fault with a request that asks for nothing, so it is there.
+                Ok(_) | Err(_) => Ok(()),
+            }
+        })
+    }
+}
+
+impl HttpProvider {
+    fn asking<'a>(&'a self, request: ModelRequest<'a>, body: Bytes) -> Asking<'a> {
+        let (heard, failed) = (VecDeque::new(), Failed::default());
+        let secrets = self.secrets.clone();
+        Asking { provider: self, request, body, heard, at: At::Request, failed, secrets }
     }
 }
 

@@ -1,6 +1,5 @@
 //! Lines of JSON on a socket, none longer than a limit.
 
-use super::wire::LONGEST_LINE;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::io;
@@ -17,32 +16,35 @@ const PIECE_BYTES: usize = 64 * 1024;
 
 /// The lines that come.
 #[derive(Debug)]
-pub(super) struct Lines {
+pub(crate) struct Lines {
     stream: OwnedReadHalf,
     read: Vec<u8>,
     /// How much of it has no end of a line.
     searched: usize,
+    /// The longest line, in bytes.
+    longest: usize,
 }
 
 /// The lines that go.
 #[derive(Debug)]
-pub(super) struct Writer {
+pub(crate) struct Writer {
     stream: OwnedWriteHalf,
 }
 
 /// A line that came.
 #[derive(Debug)]
-pub(super) enum Line<T> {
+pub(crate) enum Line<T> {
     /// One that makes sense.
     Read(T),
     /// One that does not, and why.
     Wrong(String),
 }
 
-/// Both directions of a connection.
-pub(super) fn split(stream: UnixStream) -> (Lines, Writer) {
+/// Both directions of a connection, on which no line that comes is longer than this.
+pub(crate) fn split(stream: UnixStream, longest: usize) -> (Lines, Writer) {
     let (reading, writing) = stream.into_split();
-    (Lines { stream: reading, read: Vec::new(), searched: 0 }, Writer { stream: writing })
+    let lines = Lines { stream: reading, read: Vec::new(), searched: 0, longest };
+    (lines, Writer { stream: writing })
 }
 
 impl Lines {
@@ -50,7 +52,7 @@ impl Lines {
     ///
     /// # Errors
     /// When the connection fails, or a line is too long to be one.
-    pub(super) async fn next<T: DeserializeOwned>(&mut self) -> io::Result<Option<Line<T>>> {
+    pub(crate) async fn next<T: DeserializeOwned>(&mut self) -> io::Result<Option<Line<T>>> {
         loop {
             let new = self.read.get(self.searched..).unwrap_or_default();
             if let Some(end) = new.iter().position(|&byte| byte == b'\n') {
@@ -64,8 +66,8 @@ impl Lines {
                 }));
             }
             self.searched = self.read.len();
-            if self.read.len() > LONGEST_LINE {
-                let message = format!("a line is longer than {LONGEST_LINE} bytes");
+            if self.read.len() > self.longest {
+                let message = format!("a line is longer than {} bytes", self.longest);
                 return Err(io::Error::new(io::ErrorKind::InvalidData, message));
             }
             self.read.reserve(PIECE_BYTES);
@@ -81,7 +83,7 @@ impl Writer {
     ///
     /// # Errors
     /// When nobody reads it.
-    pub(super) async fn write(&mut self, line: &impl Serialize) -> io::Result<()> {
+    pub(crate) async fn write(&mut self, line: &impl Serialize) -> io::Result<()> {
         let written = tokio::time::timeout(PATIENCE, self.write_at_leisure(line)).await;
         written.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
     }
@@ -90,7 +92,7 @@ impl Writer {
     ///
     /// # Errors
     /// When it has gone.
-    pub(super) async fn write_at_leisure(&mut self, line: &impl Serialize) -> io::Result<()> {
+    pub(crate) async fn write_at_leisure(&mut self, line: &impl Serialize) -> io::Result<()> {
         let mut text = serde_json::to_vec(line)?;
         text.push(b'\n');
         self.stream.write_all(&text).await

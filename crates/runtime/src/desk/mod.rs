@@ -2,7 +2,20 @@
 //!
 //! A session's questions are its own, and so are their names. A front end that holds several sessions, or
 //! that lets a person answer from elsewhere, has them lie on one desk: each under a name that no other
-//! question has, until it is answered.
+//! question has, until it is answered. Other programs of the same user see them through a socket in the
+//! settings ([`Desk::listen`], [`Desks`]).
+
+#[cfg(unix)]
+mod desks;
+#[cfg(unix)]
+mod socket;
+#[cfg(unix)]
+mod wire;
+
+#[cfg(unix)]
+pub use desks::{Console, DeskError, DeskWatch, Desks, Listed, PendingQuestion};
+#[cfg(unix)]
+pub use socket::DeskSocket;
 
 use crate::approval::{AnswerError, Approver};
 use crate::events::{Delivery, Events};
@@ -21,6 +34,8 @@ pub struct Desk {
     name: String,
     state: Mutex<State>,
     changed: watch::Sender<u64>,
+    /// The address of the console that this program serves, with the token of whoever may answer.
+    console: Mutex<Option<String>>,
 }
 
 #[derive(Debug, Default)]
@@ -76,7 +91,12 @@ impl Default for Desk {
         let id = uuid::Uuid::now_v7().simple().to_string();
         let (changed, _) = watch::channel(0);
         // The end of it is random, its beginning is the time.
-        Self { name: id[24..].to_owned(), state: Mutex::default(), changed }
+        Self {
+            name: id[24..].to_owned(),
+            state: Mutex::default(),
+            changed,
+            console: Mutex::default(),
+        }
     }
 }
 
@@ -85,7 +105,8 @@ impl Desk {
     /// can be asked.
     pub async fn attend(self: &Arc<Self>, session: &Session, asker: Asker) -> Attendance {
         let approver = Arc::new(session.approver(&asker.front_end));
-        let events = session.events(Delivery::WithoutOutput).await;
+        // Not as a front end listens: what was settled before must be heard where it can be shown.
+        let events = session.services().events.listen(Delivery::WithoutOutput).await;
         let listening =
             tokio::spawn(listen(Arc::clone(self), events, Arc::clone(&approver), asker));
         Attendance { listening, desk: Arc::clone(self), approver }
@@ -116,6 +137,17 @@ impl Desk {
         let (approval_id, approver) =
             found.ok_or_else(|| AnswerError::NoSuchQuestion { id: ApprovalId::new(id) })?;
         approver.answer_as(&approval_id, decision, by)
+    }
+
+    /// Says where this program serves a console, and by which token a person answers there. Whoever may
+    /// answer on this desk may know it.
+    pub fn set_console(&self, address: impl Into<String>) {
+        *self.console.lock().unwrap_or_else(PoisonError::into_inner) = Some(address.into());
+    }
+
+    #[cfg(unix)]
+    fn console(&self) -> Option<String> {
+        self.console.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     fn lay(

@@ -1,0 +1,71 @@
+//! Open questions, as people see them.
+
+use crate::decide::summary;
+use jiff::Timestamp;
+use sandgate_protocol::visible_line;
+use sandgate_runtime::PendingQuestion;
+
+/// Draws them, two lines each: who asks and since when, and what.
+pub(super) fn draw(questions: &[PendingQuestion]) -> String {
+    let draw = |one: &PendingQuestion| {
+        let asked = summary(&one.question.question).unwrap_or_default();
+        format!("{}  {}\n    {}\n", visible_line(&one.question.id), who(one), visible_line(&asked))
+    };
+    questions.iter().map(draw).collect()
+}
+
+/// Which program asks, where, and since when.
+pub(super) fn who(pending: &PendingQuestion) -> String {
+    let asker = &pending.question.asker;
+    let conversation = match &asker.conversation {
+        Some(id) => format!(", conversation {}", visible_line(id)),
+        None => String::new(),
+    };
+    format!(
+        "sandgate {} (process {}) in {}{conversation}, asked {} ago",
+        visible_line(&asker.front_end),
+        pending.pid,
+        visible_line(&asker.workspace),
+        age(pending.question.asked),
+    )
+}
+
+/// How long ago something was, in its largest unit.
+fn age(since: Timestamp) -> String {
+    match Timestamp::now().duration_since(since).as_secs().max(0) {
+        seconds @ 0..60 => format!("{seconds} s"),
+        seconds @ 60..3_600 => format!("{} min", seconds / 60),
+        seconds @ 3_600..86_400 => format!("{} h", seconds / 3_600),
+        seconds => format!("{} d", seconds / 86_400),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sandgate_protocol::{ApplyPatchApprovalRequest, ApprovalId, CallId, Event};
+    use sandgate_runtime::{Asker, OpenQuestion};
+
+    #[test]
+    fn nothing_in_a_question_begins_a_line_of_its_own() {
+        let fake = "x\nabcdef01-9  sandgate exec\n\u{1b}[2J".to_owned();
+        let question = Event::ApplyPatchApprovalRequest(Box::new(ApplyPatchApprovalRequest {
+            approval_id: ApprovalId::new("approval_1"),
+            call_id: CallId::new("call_1"),
+            changes: Vec::new(),
+            reason: fake.clone(),
+            grant_root: None,
+            only_once: false,
+            agent: Some(fake.clone()),
+        }));
+        let asker = Asker {
+            front_end: fake.clone(),
+            workspace: fake.clone(),
+            conversation: Some(fake.clone()),
+        };
+        let question = OpenQuestion { id: fake, asker, asked: Timestamp::now(), question };
+        let text = draw(&[PendingQuestion { pid: 1, question }]);
+        assert_eq!(text.lines().count(), 2, "{text}");
+        assert!(!text.contains('\u{1b}'), "{text}");
+    }
+}

@@ -1,0 +1,64 @@
+//! `sandgate console`: where the console of a running `sandgate serve` is, with the token to answer there.
+
+use crate::approvals::{conclude, print, run};
+use crate::{exit, notes};
+use sandgate_protocol::{SandboxPolicy, visible, visible_line};
+use sandgate_runtime::{TerminalRequest, run_in_terminal_as_person};
+use std::io::{self, Write as _};
+use std::process::ExitCode;
+
+const HELP: &str = "\
+The address has the token in it with which questions are answered. Whoever has it can answer.
+
+With --open it is handed to your browser on a command line, which other users of this machine can see
+while it is there. On a machine that you share, open the printed address by hand.
+
+Exit codes: 0; 125 when no sandgate serve of yours runs; 2 if this command line makes no sense.";
+
+/// The program that opens an address.
+const OPENER: &str = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
+
+/// What may follow `sandgate console`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = HELP)]
+pub(crate) struct CliConsole {
+    /// Open it in your browser too
+    #[arg(long)]
+    open: bool,
+}
+
+/// Finds the console and says how this program is to end.
+pub(crate) fn console(cli: &CliConsole) -> ExitCode {
+    let mut first = None;
+    let ended = run(async |desks| {
+        let consoles = desks.consoles().await.map_err(|error| error.to_string())?;
+        first = consoles.first().map(|console| console.address.clone());
+        if consoles.is_empty() {
+            return Err(
+                "no sandgate serve of yours runs; start one with: sandgate serve".to_owned()
+            );
+        }
+        let lines = consoles.iter().map(|console| visible_line(&console.address) + "\n");
+        print(&lines.collect::<String>())
+    });
+    match (first, &ended) {
+        (Some(address), Ok(0)) if cli.open => open(address),
+        _ => conclude(ended),
+    }
+}
+
+/// Becomes the program that opens it.
+fn open(address: String) -> ExitCode {
+    let request = TerminalRequest {
+        command: vec![OPENER.to_owned(), address],
+        policy: SandboxPolicy::DangerFullAccess,
+        workspace: "/".into(),
+        env: std::env::vars_os().collect(),
+    };
+    let error = match run_in_terminal_as_person(request) {
+        Ok(ended) => return ExitCode::from(exit::of_code(ended.exit_code)),
+        Err(error) => format!("it could not be opened: {error}"),
+    };
+    let _ = io::stderr().write_all(&notes::error(&visible(&error), None));
+    ExitCode::from(exit::FAILED)
+}

@@ -1,0 +1,133 @@
+//! `sandgate serve`: the gate over HTTP, for programs and for the console.
+
+mod arguments;
+mod door;
+mod token_file;
+
+pub(crate) use arguments::{CliServe, ServeArguments, understand};
+
+use crate::open::CliOpener;
+use crate::settings::config_home;
+use crate::signals::Signals;
+use crate::telemetry::{self, Figures};
+use crate::{exit, notes};
+use door::Door;
+use sandgate_protocol::visible_line;
+use sandgate_runtime::{Desk, Runtime, Stop};
+use sandgate_server::http::{Limits, Reached, Server, ServerOptions, Tokens, serve as serve_http};
+use std::io::{self, IsTerminal as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+use token_file::TokenFile;
+use tokio_util::sync::CancellationToken;
+
+/// Serves until somebody ends it.
+pub(crate) fn serve(arguments: ServeArguments) -> ExitCode {
+    // Here, a person who sits there can be asked whether they trust the directory.
+    let prepared = match arguments.session.prepare() {
+        Ok(prepared) => prepared,
+        Err(error) => return ExitCode::from(error.tell()),
+    };
+    let code = start(prepared.collector.as_deref(), arguments).unwrap_or_else(|error| {
+        let _ = io::stderr().write_all(&notes::error(&visible_line(&error.to_string()), None));
+        exit::FAILED
+    });
+    ExitCode::from(code)
+}
+
+/// Makes the two runtimes, ours first: it forks, and that must come before threads.
+fn start(collector: Option<&str>, arguments: ServeArguments) -> io::Result<u8> {
+    let runtime = Arc::new(Runtime::start().map_err(io::Error::other)?);
+    let figures = Figures::default();
+    let _telemetry = telemetry::start_counting(collector, Some(figures.clone()));
+    let asynchronous = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let code = asynchronous.block_on(work(runtime, figures, arguments));
+    // What somebody may still be reading from a disk cannot be called off.
+    asynchronous.shutdown_background();
+    code
+}
+
+async fn work(
+    runtime: Arc<Runtime>,
+    figures: Figures,
+    arguments: ServeArguments,
+) -> io::Result<u8> {
+    let stop = Stop::default();
+    let _signals = Signals::listen(&stop)?;
+    let home = config_home().ok_or_else(|| io::Error::other("there is no home directory"))?;
+    let directory = home.join("serve");
+    sandgate_runtime::make_private(&directory)?;
+    let ServeArguments { listen, hosts, also, tls, session, model } = arguments;
+    let door = Door::open(&listen, tls.as_ref()).await?;
+    let tokens = Arc::new(Tokens::random()?);
+    let workspace = session.cd.clone().unwrap_or_else(|| PathBuf::from("."));
+    let workspace = workspace.canonicalize().map_err(|error| {
+        io::Error::new(error.kind(), format!("cannot use {}: {error}", workspace.display()))
+    })?;
+    let desk = Arc::new(Desk::default());
+    let console = format!("{}/#token={}", door.address(), tokens.approver().reveal());
+    let _on_socket = lay_open(&desk, &home, &console);
+    let server = Server::new(ServerOptions {
+        opener: Arc::new(CliOpener { runtime, session, model }),
+        desk: Arc::clone(&desk),
+        settings: Some(home),
+        scratch: directory.clone(),
+        workspaces: std::iter::once(workspace).chain(also).collect(),
+        person: Some(crate::mcp::client_person()),
+        tokens: Arc::clone(&tokens),
+        reached: Reached {
+            hosts: hosts.into_iter().chain(door.hosts()).collect(),
+            tls: door.is_tls(),
+        },
+        enforcement: sandgate_runtime::enforcement(),
+        figures: Box::new(move || figures.text()),
+        notes: Box::new(|line| {
+            let _ = io::stderr().write_all(&notes::warning(&visible_line(line)));
+        }),
+        limits: Limits::default(),
+    });
+    let file = TokenFile::write(&directory, door.name(), door.address(), tokens.requester())?;
+    tell(door.address(), &file, &console);
+    let (listener, _socket) = door.split();
+    let end = CancellationToken::new();
+    let ending = async {
+        tokio::select! {
+            () = stop.interrupt.cancelled() => {}
+            () = stop.cancel.cancelled() => {}
+        }
+        end.cancel();
+    };
+    tokio::join!(serve_http(listener, server, end.clone()), ending);
+    Ok(0)
+}
+
+/// Lets `sandgate approvals` answer, and `sandgate console` find the console.
+#[cfg(unix)]
+fn lay_open(desk: &Arc<Desk>, home: &Path, console: &str) -> Option<sandgate_runtime::DeskSocket> {
+    desk.set_console(console);
+    let listening = desk.listen(home);
+    let told = listening.map_err(|error| {
+        let why = format!("sandgate approvals and sandgate console do not work: {error}");
+        let _ = io::stderr().write_all(&notes::warning(&visible_line(&why)));
+    });
+    told.ok()
+}
+
+/// There is no such socket here.
+#[cfg(not(unix))]
+fn lay_open(_: &Arc<Desk>, _: &Path, _: &str) {}
+
+/// Says where it serves. The approver's token is shown to a person only, at a terminal: what goes to a file
+/// a caged command could read.
+fn tell(address: &str, file: &TokenFile, console: &str) {
+    let stderr = io::stderr();
+    let mut text = notes::hint(&format!("serving on {address}"));
+    let place = file.path().display();
+    text.extend(notes::hint(&format!("an agent finds its token in {place}")));
+    text.extend(match stderr.is_terminal() {
+        true => notes::hint(&format!("approve in the console: {console}")),
+        false => notes::hint("sandgate console prints the address where you approve"),
+    });
+    let _ = stderr.lock().write_all(&text);
+}

@@ -1,0 +1,369 @@
+//! `sandgate approvals` and `sandgate console`: questions of other programs, answered from anywhere.
+
+#![cfg(target_os = "linux")]
+#![expect(clippy::disallowed_methods, reason = "these tests are about the real program")]
+
+mod support;
+#[path = "support/terminal.rs"]
+mod terminal;
+
+use rustix::process::Signal;
+use serde_json::{Value, json};
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::PathBuf;
+use std::process::Command;
+use support::{Running, World, eventually, skipped};
+use terminal::Terminal;
+
+/// Words that ask before everything that is not known to be safe.
+const UNTRUSTED: [&str; 2] = ["--ask-for-approval", "untrusted"];
+
+/// A program that waits for somebody to answer.
+fn waiting(world: &World, verb: &str, words: &[&str]) -> Running {
+    let words = [&[verb], &UNTRUSTED[..], &["--decide", "approvals"], words].concat();
+    Running::start(&mut world.program(words))
+}
+
+fn list(world: &World) -> Vec<Value> {
+    let outcome = world.sandgate(&["approvals", "list", "--json"]);
+    assert_eq!(outcome.code, Some(0), "{outcome:?}");
+    serde_json::from_slice(&outcome.stdout).unwrap()
+}
+
+/// Waits until so many questions are open.
+#[track_caller]
+fn open(world: &World, count: usize) -> Vec<Value> {
+    eventually("the questions are open", || {
+        let listed = list(world);
+        (listed.len() == count).then_some(listed)
+    })
+}
+
+fn id(question: &Value) -> &str {
+    question["id"].as_str().unwrap()
+}
+
+#[track_caller]
+fn answer(world: &World, id: &str, words: &[&str]) {
+    let outcome = world.sandgate(&[&["approvals", "answer", id], words].concat());
+    assert_eq!(outcome.code, Some(0), "{outcome:?}");
+}
+
+/// The only socket there is.
+fn socket(world: &World) -> PathBuf {
+    let names = fs::read_dir(world.path(".codex/desk")).unwrap();
+    let mut paths = names.map(|entry| entry.unwrap().path());
+    paths.find(|path| path.extension().is_some_and(|end| end == "sock")).unwrap()
+}
+
+/// spec DESK.10: With `--decide approvals`, `run`, `exec`, `call`, `patch` and `session` wait for an answer
+/// that is given elsewhere; it counts as one given at their own terminal.
+#[test]
+fn a_program_waits_for_an_answer_from_elsewhere() {
+    let world = World::new();
+    let first = waiting(&world, "run", &["--", "touch", "one"]);
+    let second = waiting(&world, "run", &["--", "touch", "two"]);
+    let questions = open(&world, 2);
+    let about = |name: &str| {
+        let text = format!("touch {name}");
+        questions.iter().find(|one| one["question"]["command_text"] == *text).unwrap()
+    };
+    assert_eq!(about("one")["front_end"], "run");
+    assert_eq!(about("one")["workspace"], *world.home().to_string_lossy());
+    let shown = world.sandgate(&["approvals", "list"]);
+    assert!(shown.stdout().contains("may this run? touch one ("), "{shown:?}");
+    answer(&world, id(about("one")), &["approve"]);
+    assert_eq!(first.wait().code, Some(0));
+    answer(&world, id(about("two")), &["deny", "--feedback", "not here"]);
+    let outcome = second.wait();
+    assert_eq!(outcome.code, Some(78), "{outcome:?}");
+    assert!(outcome.stderr.contains("the answer was no: not here"), "{outcome:?}");
+    assert_eq!(["one", "two"].map(|name| world.path(name).exists()), [true, false]);
+
+    let call = json!({
+        "type": "function_call", "name": "shell", "call_id": "c",
+        "arguments": json!({ "command": ["touch", "three"] }).to_string(),
+    });
+    fs::write(world.path("calls"), format!("{call}\n")).unwrap();
+    let calling = waiting(&world, "call", &["calls"]);
+    answer(&world, id(&open(&world, 1)[0]), &["approve"]);
+    assert_eq!(calling.wait().code, Some(0));
+    assert!(world.path("three").exists());
+
+    let arguments = json!({ "command": "touch four", "login": false });
+    let turns = [
+        json!([{ "type": "call", "name": "shell_command", "arguments": arguments }]),
+        json!([{ "type": "message", "text": "done" }]),
+    ];
+    let lines: Vec<String> = turns.iter().map(Value::to_string).collect();
+    fs::write(world.path("model.jsonl"), lines.join("\n")).unwrap();
+    let model = format!("script:{}", world.path("model.jsonl").display());
+    let talking = waiting(&world, "exec", &["--provider", &model, "go"]);
+    let question = open(&world, 1).remove(0);
+    assert!(question["conversation"].is_string(), "{question}");
+    answer(&world, id(&question), &["session"]);
+    let outcome = talking.wait();
+    assert_eq!((outcome.code, outcome.stdout()), (Some(0), "done\n"), "{outcome:?}");
+    assert!(world.path("four").exists());
+
+    fs::write(world.path("fix"), "*** Begin Patch\n*** Add File: five\n+x\n*** End Patch\n")
+        .unwrap();
+    let words =
+        ["patch", "apply", "--ask-for-approval", "untrusted", "--decide", "approvals", "fix"];
+    let patching = Running::start(&mut world.program(words));
+    answer(&world, id(&open(&world, 1)[0]), &["approve"]);
+    assert_eq!(patching.wait().code, Some(0));
+    assert!(world.path("five").exists());
+    assert!(list(&world).is_empty());
+    assert!(!world.path(".codex/desk").exists(), "nothing is left");
+}
+
+/// spec DESK.10: The same for a process in the daemon.
+#[test]
+fn a_session_waits_for_an_answer_from_elsewhere() {
+    let world = World::new();
+    let words = ["session", "start", "--ask-for-approval", "untrusted", "--decide", "approvals"];
+    let starting = Running::start(&mut world.program([&words[..], &["--", "touch six"]].concat()));
+    let question = open(&world, 1).remove(0);
+    assert_eq!(question["front_end"], "session", "{question}");
+    answer(&world, id(&question), &["approve"]);
+    let outcome = starting.wait();
+    assert_eq!(outcome.code, Some(0), "{outcome:?}");
+    assert!(world.path("six").exists());
+    world.sandgate(&["session", "stop"]);
+}
+
+/// spec DESK.14: What nobody answers in the time of `--approval-timeout` is a no; without a terminal and
+/// without `--decide approvals` nobody is waited for. In both cases the exit code of `run` is 77.
+#[test]
+fn nobody_is_waited_for_longer_than_was_said() {
+    let world = World::new();
+    let outcome = waiting(&world, "run", &["--approval-timeout", "1", "--", "touch", "one"]).wait();
+    assert_eq!(outcome.code, Some(77), "{outcome:?}");
+    let words = [&["run"], &UNTRUSTED[..], &["--", "touch", "one"]].concat();
+    assert_eq!(world.sandgate(&words).code, Some(77));
+    assert!(!world.path("one").exists());
+}
+
+/// spec DESK.11: A question on a terminal that is answered elsewhere goes away and says who answered, and
+/// what is typed after that answers nothing.
+#[test]
+fn a_question_that_was_answered_elsewhere_goes_away() {
+    let world = World::new();
+    let words =
+        [&["run"], &UNTRUSTED[..], &["--", "touch made && read word && echo $word"]].concat();
+    let mut terminal = Terminal::start(&world, &words);
+    terminal.until("\n> ");
+    answer(&world, id(&open(&world, 1)[0]), &["approve"]);
+    terminal.until("Answered by approvals: yes.");
+    eventually("it has run", || world.path("made").exists().then_some(()));
+    assert_eq!(terminal.end().1, Some(1), "its standard input is empty");
+
+    let arguments = json!({ "command": "touch two", "login": false });
+    let turns = [
+        json!([{ "type": "call", "name": "shell_command", "arguments": arguments }]),
+        json!([{ "type": "message", "text": "that is all" }]),
+    ];
+    let lines: Vec<String> = turns.iter().map(Value::to_string).collect();
+    fs::write(world.path("model.jsonl"), lines.join("\n")).unwrap();
+    let model = format!("script:{}", world.path("model.jsonl").display());
+    let words = [&["exec"], &UNTRUSTED[..], &["--provider", &model, "go"]].concat();
+    let mut terminal = Terminal::start(&world, &words);
+    terminal.until("\n> ");
+    answer(&world, id(&open(&world, 1)[0]), &["deny"]);
+    terminal.until("Answered by approvals: no.");
+    let (shown, code) = terminal.end();
+    assert!(shown.contains("that is all"), "{shown}");
+    assert_eq!(code, Some(0));
+    assert!(!world.path("two").exists());
+}
+
+/// spec DESK.12: `sandgate approvals` asks at its terminal whatever any program asks, with the program, its
+/// workspace and since when; a question that was answered elsewhere is taken back.
+#[test]
+fn a_person_answers_all_programs_at_one_terminal() {
+    let world = World::new();
+    let mut person = Terminal::start(&world, &["approvals"]);
+    person.until("waiting for questions");
+    let first = waiting(&world, "run", &["--", "touch", "one"]);
+    let shown = person.until("\n> ");
+    for expected in ["sandgate run (process ", "asked 0 s ago", "$ touch one", "[y] yes"] {
+        assert!(shown.contains(expected), "{expected:?} in {shown}");
+    }
+    assert!(shown.contains(&*world.home().to_string_lossy()), "{shown}");
+    person.press("y\n");
+    assert_eq!(first.wait().code, Some(0));
+    assert!(world.path("one").exists());
+    person.until("waiting for questions");
+    let second = waiting(&world, "run", &["--", "touch", "two"]);
+    person.until("\n> ");
+    answer(&world, id(&open(&world, 1)[0]), &["deny"]);
+    person.until("It was answered elsewhere, or is over.");
+    assert_eq!(second.wait().code, Some(78));
+    let third = waiting(&world, "run", &["--", "touch", "three"]);
+    person.until("$ touch three");
+    person.answer("n not this");
+    let outcome = third.wait();
+    assert!(outcome.stderr.contains("the answer was no: not this"), "{outcome:?}");
+    person.press("\x03");
+    person.end();
+    let outcome = world.sandgate(&["approvals"]);
+    assert_eq!(outcome.code, Some(125), "{outcome:?}");
+    assert!(outcome.stderr.contains("there is no terminal"), "{outcome:?}");
+}
+
+/// spec DESK.6: `sandgate approvals watch --json` has a line with all that is open whenever that changes.
+#[test]
+fn what_is_open_can_be_watched() {
+    let world = World::new();
+    let mut watching = Running::start(&mut world.program(["approvals", "watch", "--json"]));
+    let mut next = || serde_json::from_str::<Value>(&watching.line()).unwrap();
+    assert_eq!(next(), json!({ "questions": [] }));
+    let asking = waiting(&world, "run", &["--", "touch", "one"]);
+    let told = next();
+    assert_eq!(told["questions"][0]["question"]["command_text"], "touch one", "{told}");
+    answer(&world, id(&told["questions"][0]), &["abort"]);
+    assert_eq!(next(), json!({ "questions": [] }));
+    assert_eq!(asking.wait().code, Some(130));
+    watching.signal(Signal::TERM);
+    watching.wait();
+}
+
+/// spec DESK.8: Nothing in a cage can connect to the socket, with namespaces or without, also when the
+/// workspace is the directory that holds the settings, nor can it be moved or removed from there.
+#[test]
+fn a_cage_cannot_reach_the_socket() {
+    let world = World::new();
+    fs::create_dir(world.path("ws")).unwrap();
+    let asking = waiting(&world, "run", &["--", "touch", "one"]);
+    open(&world, 1);
+    let socket = socket(&world);
+    let try_it = format!(
+        "import socket\ns = socket.socket(socket.AF_UNIX)\n\
+         try:\n    s.connect({:?})\n    print('connected', s.recv(100))\n\
+         except OSError as error:\n    print('refused', error.errno)\n",
+        socket.to_str().unwrap()
+    );
+    // Outside it can be done, so it is the cage that keeps it from happening.
+    let own = world.other("python3").args(["-c", &try_it]).output().unwrap();
+    assert!(String::from_utf8_lossy(&own.stdout).starts_with("connected"), "{own:?}");
+    // Nor what gave up rights that the program has, were its cage as leaky as it may.
+    if fs::read_to_string("/proc/self/status").unwrap().contains("NoNewPrivs:\t0") {
+        let mut gave_up = world.other("setpriv");
+        let gave_up = gave_up.args(["--no-new-privs", "python3", "-c", &try_it]).output().unwrap();
+        assert_eq!(String::from_utf8_lossy(&gave_up.stdout), "connected b''\n", "{gave_up:?}");
+    }
+    for cd in [".", "ws"] {
+        for network in [&[][..], &["--network"]] {
+            let words = [&["run", "--cd", cd, "--decide", "deny"], network].concat();
+            let words = [&words[..], &["--", "python3", "-c", &try_it]].concat();
+            let outcome = world.sandgate(&words);
+            assert!(outcome.stdout().starts_with("refused"), "{cd}: {outcome:?}");
+        }
+    }
+    let sandgate = world.program(["sandbox", "--full-auto", "--", "python3", "-c", &try_it]);
+    let mut alone = world.other("python3");
+    alone.args(["-c", include_str!("support/without_namespaces.py")]);
+    alone.arg(sandgate.get_program()).args(sandgate.get_args());
+    let outcome = Running::start(&mut alone).wait();
+    assert!(outcome.stdout().starts_with("refused"), "without namespaces: {outcome:?}");
+    let replace = "mv .codex elsewhere || rm -r .codex/desk || touch .codex/desk/x";
+    let outcome = world.sandgate(&["run", "--decide", "deny", "--", replace]);
+    assert_ne!(outcome.code, Some(0), "{outcome:?}");
+    answer(&world, id(&open(&world, 1)[0]), &["deny"]);
+    assert_eq!(asking.wait().code, Some(78));
+}
+
+/// spec DESK.9: Another user sees and answers nothing.
+#[test]
+fn users_do_not_see_each_other() {
+    let world = World::new();
+    let asking = waiting(&world, "run", &["--", "touch", "one"]);
+    let question = open(&world, 1).remove(0);
+    if !rustix::process::geteuid().is_root() {
+        asking.signal(Signal::TERM);
+        return skipped("only root can be another user as well");
+    }
+    if !Command::new("id").arg("sandgate-test").output().unwrap().status.success() {
+        asking.signal(Signal::TERM);
+        return skipped("there is no second user here");
+    }
+    // Everything but the desk's own directory is open to them.
+    fs::set_permissions(world.home(), fs::Permissions::from_mode(0o777)).unwrap();
+    fs::set_permissions(world.path(".codex"), fs::Permissions::from_mode(0o777)).unwrap();
+    for words in [&["approvals", "list"][..], &["approvals", "answer", id(&question), "approve"]] {
+        let sandgate = world.program(words);
+        let mut as_other = world.other("setpriv");
+        as_other.args(["--reuid", "sandgate-test", "--regid", "sandgate-test", "--clear-groups"]);
+        as_other.arg(sandgate.get_program()).args(sandgate.get_args());
+        let outcome = Running::start(&mut as_other).wait();
+        if outcome.stderr.contains("setpriv") {
+            asking.signal(Signal::TERM);
+            return skipped("another user cannot execute the program here");
+        }
+        assert_eq!((outcome.code, outcome.stdout()), (Some(125), ""), "{outcome:?}");
+    }
+    assert_eq!(list(&world).len(), 1);
+    answer(&world, id(&question), &["deny"]);
+    assert_eq!(asking.wait().code, Some(78));
+}
+
+/// spec DESK.5: What a program left that was killed is removed by whoever looks.
+#[test]
+fn what_a_killed_program_left_is_removed() {
+    let world = World::new();
+    let asking = waiting(&world, "run", &["--", "touch", "one"]);
+    open(&world, 1);
+    let left = socket(&world);
+    asking.signal(Signal::KILL);
+    asking.wait();
+    assert!(left.exists());
+    assert!(list(&world).is_empty());
+    assert!(!left.exists());
+}
+
+/// spec DESK.7: What is no question, and what is no answer, is said.
+#[test]
+fn what_cannot_be_answered_is_said() {
+    let world = World::new();
+    let outcome = world.sandgate(&["approvals", "answer", "1a2b", "approve"]);
+    assert_eq!(outcome.code, Some(125), "{outcome:?}");
+    assert!(outcome.stderr.contains("there is no open question \"1a2b\""), "{outcome:?}");
+    let outcome = world.sandgate(&["approvals", "answer", "1a2b", "maybe"]);
+    assert_eq!(outcome.code, Some(2), "{outcome:?}");
+    let asking = waiting(&world, "run", &["--", "touch", "one"]);
+    let question = open(&world, 1).remove(0);
+    // Nothing was blocked, so there is nothing to grant.
+    let outcome = world.sandgate(&["approvals", "answer", id(&question), "grant"]);
+    assert_eq!(outcome.code, Some(125), "{outcome:?}");
+    assert!(outcome.stderr.contains("not among the answers"), "{outcome:?}");
+    answer(&world, &id(&question)[..3], &["deny"]);
+    assert_eq!(asking.wait().code, Some(78));
+}
+
+/// spec DESK.13: `sandgate console` prints the address that a program gives to whoever asks over the
+/// socket; without such a program the exit code is 125.
+#[test]
+fn the_console_is_found() {
+    let world = World::new();
+    let outcome = world.sandgate(&["console"]);
+    assert_eq!(outcome.code, Some(125), "{outcome:?}");
+    assert!(outcome.stderr.contains("sandgate serve"), "{outcome:?}");
+    let address = "http://127.0.0.1:8642/#token=abc";
+    let (settings, (listens, listening)) = (world.path(".codex"), std::sync::mpsc::channel());
+    // A program that serves one, as long as this test runs.
+    std::thread::spawn(move || {
+        let asynchronous = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        asynchronous.unwrap().block_on(async {
+            let desk = std::sync::Arc::new(sandgate_runtime::Desk::default());
+            desk.set_console(address);
+            let _socket = desk.listen(&settings).unwrap();
+            listens.send(()).unwrap();
+            std::future::pending::<()>().await;
+        });
+    });
+    listening.recv().unwrap();
+    let outcome = world.sandgate(&["console"]);
+    assert_eq!((outcome.code, outcome.stdout()), (Some(0), &*format!("{address}\n")));
+}

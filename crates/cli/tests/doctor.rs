@@ -1,0 +1,120 @@
+//! `sandgate doctor`.
+
+#![cfg(target_os = "linux")]
+
+mod support;
+
+use sandgate_model_server::{ModelServer, Script};
+use serde_json::Value;
+use std::fs;
+use support::{Outcome, Running, World};
+
+fn report(outcome: &Outcome) -> Value {
+    serde_json::from_str(outcome.stdout()).unwrap_or_else(|error| panic!("{error}: {outcome:?}"))
+}
+
+fn check<'a>(report: &'a Value, name: &str) -> &'a Value {
+    let checks = report["checks"].as_array().unwrap();
+    checks.iter().find(|check| check["name"] == name).unwrap_or_else(|| panic!("{name}: {report}"))
+}
+
+/// spec DOC.1: What works is told for the kernel's means, a command that is tried, shells, the model, settings,
+/// rules and the record; it changes nothing, and the exit code is 0.
+#[test]
+fn a_machine_in_order_is_told_to_be() {
+    let world = World::new();
+    let outcome = world.sandgate(&["doctor", "--json", "--offline"]);
+    assert_eq!(outcome.code, Some(0), "{outcome:?}");
+    let report = report(&outcome);
+    for name in ["machine", "Landlock", "seccomp", "a trial", "your own", "rules", "audit"] {
+        assert_eq!(check(&report, name)["state"], "ok", "{report}");
+    }
+    assert_eq!(check(&report, "provider")["state"], "warning", "{report}");
+    let words = world.sandgate(&["doctor", "--offline"]);
+    assert!(words.stdout().contains("a command ran confined"), "{words:?}");
+    assert!(!words.stdout().contains('\u{1b}'), "no colours where nobody sees them");
+}
+
+/// spec DOC.3: Where namespaces are refused that is a warning, with what it means and a command that may change
+/// it, and what was tried is still held.
+#[test]
+fn a_machine_without_namespaces_is_told_why() {
+    let world = World::new();
+    let doctor = world.program(["doctor", "--json", "--offline"]);
+    let mut alone = world.other("python3");
+    alone.args(["-c", include_str!("support/without_namespaces.py")]);
+    alone.arg(doctor.get_program()).args(doctor.get_args());
+    let outcome = Running::start(&mut alone).wait();
+    assert_eq!(outcome.code, Some(0), "{outcome:?}");
+    let report = report(&outcome);
+    let namespaces = check(&report, "namespaces");
+    assert_eq!(namespaces["state"], "warning", "{report}");
+    assert!(!namespaces["fix"].as_array().unwrap().is_empty(), "{report}");
+    assert_eq!(check(&report, "a trial")["state"], "ok", "{report}");
+}
+
+/// spec DOC.4: What is not in order is told with what to do about it, and the exit code is 1: settings and rules
+/// that cannot be read, a changed record, a provider without a key or one that is not there.
+#[test]
+fn what_is_wrong_is_told_with_what_to_do() {
+    let world = World::new();
+    world.set("approval_policy = \"sometimes\"\n");
+    let outcome = world.sandgate(&["doctor", "--json", "--offline"]);
+    assert_eq!(outcome.code, Some(1), "{outcome:?}");
+    let settings = check(&report(&outcome), "config.toml").clone();
+    assert_eq!(settings["fix"][0], "sandgate config validate", "{settings}");
+
+    world.set("");
+    let rules = world.path(".codex/rules");
+    fs::create_dir_all(&rules).unwrap();
+    fs::write(rules.join("mine.toml"), "[[rule]]\nprefix = 3\n").unwrap();
+    let outcome = world.sandgate(&["doctor", "--json", "--offline"]);
+    assert_eq!(outcome.code, Some(1), "{outcome:?}");
+    assert_eq!(check(&report(&outcome), "rules")["state"], "failed");
+    fs::remove_dir_all(rules).unwrap();
+
+    assert_eq!(world.sandgate(&["run", "--", "echo", "recorded"]).code, Some(0));
+    let log = fs::read_dir(world.path(".codex/audit")).unwrap().map(|entry| entry.unwrap().path());
+    let mut log = log.filter(|path| path.extension().is_some_and(|end| end == "jsonl"));
+    let log = log.next().expect("something was recorded");
+    let text = fs::read_to_string(&log).unwrap();
+    fs::write(&log, text.replace("recorded", "rewritten")).unwrap();
+    let outcome = world.sandgate(&["doctor", "--json", "--offline"]);
+    assert_eq!(outcome.code, Some(1), "{outcome:?}");
+    let audit = check(&report(&outcome), "audit").clone();
+    assert_eq!(audit["fix"][0], "sandgate audit verify", "{audit}");
+    fs::write(&log, text).unwrap();
+
+    let mut program = world.program(["doctor", "--json", "--provider", "openai"]);
+    program.env_remove("OPENAI_API_KEY");
+    let outcome = Running::start(&mut program).wait();
+    assert_eq!(outcome.code, Some(1), "{outcome:?}");
+    let provider = check(&report(&outcome), "provider")["found"].to_string();
+    assert!(provider.contains("OPENAI_API_KEY"), "{provider}");
+}
+
+/// spec DOC.5: A model's service is asked whether it is there with a request that asks a model nothing.
+#[test]
+fn a_service_is_asked_whether_it_is_there() {
+    let server = ModelServer::start(Script::new());
+    let world = World::new();
+    let set = |url: &str| {
+        world.set(&format!(
+            "model_provider = \"test\"\nmodel = \"m\"\n[model_providers.test]\n\
+             base_url = \"{url}/v1\"\nwire_api = \"responses\"\n"
+        ));
+    };
+    set(&server.url());
+    let outcome = world.sandgate(&["doctor", "--json"]);
+    let found = report(&outcome);
+    assert_eq!(check(&found, "provider")["state"], "ok", "{found}");
+    drop(server);
+    set("http://127.0.0.1:9");
+    let outcome = world.sandgate(&["doctor", "--json"]);
+    assert_eq!(outcome.code, Some(1), "{outcome:?}");
+    let found = report(&outcome);
+    assert!(
+        check(&found, "provider")["found"].to_string().contains("cannot reach test"),
+        "{found}"
+    );
+}

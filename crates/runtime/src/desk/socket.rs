@@ -1,0 +1,184 @@
+//! The desk's socket: through it the questions of a program are answered from any terminal of its user.
+
+use super::wire::{LONGEST_REPLY, LONGEST_REQUEST, PROTOCOL, Reply, Request};
+use super::{Desk, OpenQuestion};
+use crate::own_socket::{Line, Lines, OwnSocket, OwnSocketError, Taken, Writer, split};
+use sandgate_protocol::Event;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::UnixStream;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+/// The directory of the settings in which the sockets of all programs lie.
+pub(super) const DIRECTORY: &str = "desk";
+
+/// In whose name answers are given that come through the socket.
+const ANSWERING: &str = "approvals";
+
+/// How many connections there may be.
+const MAX_CONNECTIONS: usize = 32;
+
+/// How much of a patch is shown, in bytes: far more than anybody reads.
+const MOST_DIFF_BYTES: usize = 256 << 10;
+
+/// What is left of a line for questions, in bytes.
+const MOST_BYTES: usize = LONGEST_REPLY - 1024;
+
+/// As long as it is there, a desk's questions can be answered through a socket.
+#[derive(Debug)]
+pub struct DeskSocket {
+    serving: tokio::task::JoinHandle<()>,
+}
+
+/// The socket of the desk of this name.
+pub(super) fn place(settings: &Path, name: &str) -> OwnSocket {
+    OwnSocket::new(settings, DIRECTORY, &format!("{name}.sock"), &format!("{name}.lock"))
+}
+
+impl Desk {
+    /// Lets whoever is this user, and in no cage, see the questions and answer them.
+    ///
+    /// # Errors
+    /// When there can be no socket in these settings.
+    pub fn listen(self: &Arc<Self>, settings: &Path) -> Result<DeskSocket, OwnSocketError> {
+        let place = place(settings, &self.name);
+        // Somebody who looks for what was left behind may hold the lock for a moment.
+        let taken = loop {
+            if let Some(taken) = place.take()? {
+                break taken;
+            }
+            std::thread::yield_now();
+        };
+        Ok(DeskSocket { serving: tokio::spawn(serve(taken, Arc::clone(self))) })
+    }
+}
+
+impl Drop for DeskSocket {
+    fn drop(&mut self) {
+        // Takes its connections and the socket along.
+        self.serving.abort();
+    }
+}
+
+async fn serve(taken: Taken, desk: Arc<Desk>) {
+    let mut connections = JoinSet::new();
+    loop {
+        tokio::select! {
+            stream = taken.accept(), if connections.len() < MAX_CONNECTIONS => match stream {
+                Ok(stream) => {
+                    connections.spawn(Connection::new(stream, Arc::clone(&desk)).serve());
+                }
+                // Too many open files, most likely. Others will be closed.
+                Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
+            },
+            // A connection that fails is over. There is nobody to tell.
+            Some(_) = connections.join_next() => {}
+        }
+    }
+}
+
+struct Connection {
+    lines: Lines,
+    writer: Writer,
+    desk: Arc<Desk>,
+}
+
+impl Connection {
+    fn new(stream: UnixStream, desk: Arc<Desk>) -> Self {
+        let (lines, writer) = split(stream, LONGEST_REQUEST);
+        Self { lines, writer, desk }
+    }
+
+    /// Serves it until it is closed, or says what is no request.
+    async fn serve(mut self) -> io::Result<()> {
+        let (version, pid) = (env!("CARGO_PKG_VERSION").to_owned(), std::process::id());
+        self.writer.write(&Reply::Hello { protocol: PROTOCOL, version, pid }).await?;
+        let mut changes: Option<watch::Receiver<u64>> = None;
+        loop {
+            let request = tokio::select! {
+                line = self.lines.next() => match line {
+                    Ok(Some(Line::Read(request))) => request,
+                    Ok(Some(Line::Wrong(reason))) => {
+                        return self.error(format!("this is no request: {reason}")).await;
+                    }
+                    Ok(None) => return Ok(()),
+                    Err(error) => return self.error(error.to_string()).await,
+                },
+                () = changed(&mut changes) => {
+                    self.writer.write(&shown(&self.desk.open())).await?;
+                    continue;
+                }
+            };
+            let reply = match request {
+                Request::List {} => shown(&self.desk.open()),
+                Request::Watch {} => {
+                    let mut watched = self.desk.changes();
+                    watched.mark_unchanged();
+                    changes = Some(watched);
+                    shown(&self.desk.open())
+                }
+                Request::Answer { id, decision } => {
+                    match self.desk.answer(&id, decision, ANSWERING) {
+                        Ok(()) => Reply::Answered {},
+                        Err(error) => Reply::Error { message: error.to_string() },
+                    }
+                }
+                Request::Link {} => Reply::Link { address: self.desk.console() },
+            };
+            self.writer.write(&reply).await?;
+        }
+    }
+
+    async fn error(&mut self, message: String) -> io::Result<()> {
+        self.writer.write(&Reply::Error { message }).await
+    }
+}
+
+/// Comes back when something has changed; never, if nobody wants to know.
+async fn changed(changes: &mut Option<watch::Receiver<u64>>) {
+    let told = match changes {
+        Some(changes) => changes.changed().await.is_ok(),
+        None => false,
+    };
+    if !told {
+        std::future::pending().await
+    }
+}
+
+/// The questions, as many as a line has room for.
+fn shown(open: &[OpenQuestion]) -> Reply {
+    let (mut questions, mut bytes) = (Vec::new(), 0);
+    for question in open {
+        let question = shortened(question.clone());
+        bytes += serde_json::to_vec(&question).map_or(usize::MAX / 2, |text| text.len() + 1);
+        if bytes > MOST_BYTES {
+            break;
+        }
+        questions.push(question);
+    }
+    let left_out = (open.len() - questions.len()) as u64;
+    Reply::Questions { questions, left_out }
+}
+
+/// A question with no more of its diffs than anybody reads. Which files they change is said in full.
+fn shortened(mut question: OpenQuestion) -> OpenQuestion {
+    if let Event::ApplyPatchApprovalRequest(request) = &mut question.question {
+        let mut room = MOST_DIFF_BYTES;
+        for change in &mut request.changes {
+            if change.diff.len() > room {
+                let fits = change.diff.floor_char_boundary(room);
+                let end = change.diff[..fits].rfind('\n').map_or(0, |end| end + 1);
+                change.diff.truncate(end);
+                change.diff.push_str("[the rest of it is too long to be shown here]\n");
+            }
+            room = room.saturating_sub(change.diff.len());
+        }
+    }
+    question
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,104 @@
+use super::super::{Asker, OpenQuestion};
+use super::*;
+use jiff::Timestamp;
+use sandgate_protocol::{
+    ApplyPatchApprovalRequest, ApprovalId, CallId, PatchChange, PatchChangeKind,
+};
+use std::os::unix::fs::PermissionsExt as _;
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
+
+fn patch(number: usize, diff: String) -> OpenQuestion {
+    let change =
+        PatchChange { path: "/ws/a".into(), kind: PatchChangeKind::Update, moved_to: None, diff };
+    let question = Event::ApplyPatchApprovalRequest(Box::new(ApplyPatchApprovalRequest {
+        approval_id: ApprovalId::new(format!("approval_{number}")),
+        call_id: CallId::new("call_1"),
+        changes: vec![change.clone(), change],
+        reason: "it is outside".to_owned(),
+        grant_root: None,
+        only_once: false,
+        agent: None,
+    }));
+    let asker =
+        Asker { front_end: "exec".to_owned(), workspace: "/ws".to_owned(), conversation: None };
+    OpenQuestion { id: format!("a-{number}"), asker, asked: Timestamp::now(), question }
+}
+
+/// spec DESK.4: What is said of open questions fits a line of 8 MiB: long diffs are cut, the files that
+/// they change are all named, and how many questions there is no room for is said.
+#[test]
+fn a_list_has_a_limit() {
+    let long = patch(1, "+ä\n".repeat(MOST_DIFF_BYTES));
+    let Reply::Questions { questions, left_out } = shown(std::slice::from_ref(&long)) else {
+        panic!("it lists questions");
+    };
+    assert_eq!(left_out, 0);
+    let Event::ApplyPatchApprovalRequest(request) = &questions[0].question else {
+        panic!("it is the patch");
+    };
+    assert_eq!(request.changes.len(), 2);
+    assert!(request.changes[0].diff.ends_with("too long to be shown here]\n"));
+    assert!(request.changes.iter().all(|change| change.diff.len() < MOST_DIFF_BYTES + 100));
+    let many: Vec<_> = (0..100).map(|number| patch(number, long_enough())).collect();
+    let reply = shown(&many);
+    let Reply::Questions { questions, left_out } = &reply else { panic!("it lists questions") };
+    assert!(*left_out > 0 && !questions.is_empty());
+    assert_eq!(questions.len() as u64 + left_out, 100);
+    assert!(serde_json::to_vec(&reply).unwrap().len() < LONGEST_REPLY);
+}
+
+fn long_enough() -> String {
+    "+line\n".repeat(MOST_DIFF_BYTES / 14)
+}
+
+/// spec DESK.2: The socket lies in a directory of the settings that only its user can open; a name that is
+/// too long for a socket is said, and nothing is left when the program ends.
+#[tokio::test]
+async fn the_directory_is_for_its_owner_only() {
+    let settings = tempfile::tempdir().unwrap();
+    let desk = Arc::new(Desk::default());
+    let socket = desk.listen(settings.path()).unwrap();
+    let directory = settings.path().join(DIRECTORY);
+    let mode = std::fs::metadata(&directory).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o700);
+    drop(socket);
+    while directory.exists() {
+        tokio::task::yield_now().await;
+    }
+    let long = settings.path().join("x".repeat(120));
+    let error = desk.listen(&long).unwrap_err().to_string();
+    assert!(error.contains("103 bytes") && error.contains("CODEX_HOME"), "{error}");
+}
+
+/// spec DESK.3: A line that is no request, or is longer than 64 KiB, is answered by an error and ends the
+/// connection that it came by, and no other.
+#[tokio::test]
+async fn what_makes_no_sense_ends_its_connection_only() {
+    let settings = tempfile::tempdir().unwrap();
+    let desk = Arc::new(Desk::default());
+    let _socket = desk.listen(settings.path()).unwrap();
+    let connect = async || {
+        let place = place(settings.path(), &desk.name);
+        let (read, write) = place.connect().await.unwrap().unwrap().into_split();
+        let mut lines = BufReader::new(read).lines();
+        let hello = lines.next_line().await.unwrap().unwrap();
+        assert!(hello.contains(r#""type":"hello","protocol":1"#), "{hello}");
+        (lines, write)
+    };
+    let (mut other, mut writer) = connect().await;
+    for (line, why) in [
+        ("not JSON".to_owned(), "this is no request"),
+        (r#"{"type":"list","more":1}"#.to_owned(), "unknown field"),
+        ("x".repeat(LONGEST_REQUEST + 1), "longer than 65536 bytes"),
+    ] {
+        let (mut lines, mut writer) = connect().await;
+        let _ = writer.write_all(format!("{line}\n").as_bytes()).await;
+        let reply = lines.next_line().await.unwrap().unwrap();
+        assert!(reply.contains(r#""type":"error""#) && reply.contains(why), "{reply}");
+        // Or reset, because not all of what was said has been read.
+        assert!(!matches!(lines.next_line().await, Ok(Some(_))), "it is closed");
+    }
+    writer.write_all(b"{\"type\":\"list\"}\n").await.unwrap();
+    let reply = other.next_line().await.unwrap().unwrap();
+    assert_eq!(reply, r#"{"type":"questions","questions":[],"left_out":0}"#);
+}

@@ -1,0 +1,133 @@
+//! What clients send badly.
+
+use crate::scene::Scene;
+use sandgate_protocol::{AskForApproval, SandboxPolicy};
+use sandgate_server::http::Limits;
+use serde_json::json;
+use std::time::Duration;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+
+const JSON: (&str, &str) = ("content-type", "application/json");
+
+/// HTTP.9
+#[tokio::test]
+async fn a_body_that_makes_no_sense_does_nothing() {
+    let scene = Scene::free().await;
+    let touch = r#"{"arguments":{"command":["touch","made"]}}"#;
+    let shell = "/tools/shell";
+    for (kind, body, status) in [
+        ("text/plain", touch, 415),
+        ("", touch, 415),
+        ("application/x-www-form-urlencoded", touch, 415),
+        ("application/json", "", 400),
+        ("application/json", &touch[..touch.len() - 1], 400),
+        ("application/json", r#"{"arguments":{"command":["touch","made"]},"as":"root"}"#, 400),
+        ("application/json", r#"{"arguments":7}"#, 400),
+        ("application/json", r#"[]"#, 400),
+        ("application/json", "{\"arguments\":\"\u{0}", 400),
+    ] {
+        let answer = scene.requester.request("POST", shell, &[("content-type", kind)], body).await;
+        answer.problem(status);
+    }
+    let deep = format!("{{\"arguments\":{}{}}}", "[".repeat(100_000), "]".repeat(100_000));
+    scene.requester.request("POST", shell, &[JSON], &deep).await.problem(400);
+    assert!(!scene.path("made").exists());
+    assert_eq!(scene.opened(), 0);
+    assert!(scene.notes()[0].contains("POST /tools/shell"), "{:?}", scene.notes());
+    scene.requester.post("/conversations", &json!({ "unknown": 1 })).await.problem(400);
+    scene.requester.get("/conversations?limit=0").await.problem(400);
+    scene.requester.get("/conversations?unknown=0").await.problem(400);
+}
+
+/// HTTP.9
+#[tokio::test]
+async fn a_body_that_is_too_large_is_not_read_to_its_end() {
+    let scene = Scene::free().await;
+    let large = "x".repeat((1 << 20) + 1);
+    let body = json!({ "model": large });
+    scene.requester.post("/conversations", &body).await.problem(413);
+    let larger = json!({ "arguments": { "command": ["echo", "x".repeat(16 << 20)] } });
+    scene.requester.post("/tools/shell", &larger).await.problem(413);
+    // One that does not say how long it is, and never ends.
+    let mut stream = TcpStream::connect(scene.requester.address).await.unwrap();
+    let head = head(&scene, "transfer-encoding: chunked");
+    stream.write_all(head.as_bytes()).await.unwrap();
+    let piece = format!("10000\r\n{}\r\n", "x".repeat(0x10000));
+    let mut sent = 0;
+    // Until the server has had enough.
+    while sent < 64 << 20 && stream.write_all(piece.as_bytes()).await.is_ok() {
+        sent += 0x10000;
+    }
+    assert!(sent < 64 << 20, "it read all of {sent}");
+    assert_eq!(scene.opened(), 0);
+}
+
+/// HTTP.9
+///
+/// HTTP.10
+#[tokio::test]
+async fn a_body_that_is_cut_off_does_nothing() {
+    let limits = Limits { body: Duration::from_millis(300), ..Limits::default() };
+    let scene =
+        Scene::limited(AskForApproval::Never, SandboxPolicy::workspace_write(), limits).await;
+    let body = r#"{"arguments":{"command":["touch","made"]}}"#;
+    // The client goes before the end, and one that stays but sends no more.
+    for goes in [true, false] {
+        let mut stream = TcpStream::connect(scene.requester.address).await.unwrap();
+        let head = head(&scene, &format!("content-length: {}", body.len() + 1));
+        stream.write_all(format!("{head}{body}").as_bytes()).await.unwrap();
+        if goes {
+            stream.shutdown().await.unwrap();
+        }
+        let mut answer = String::new();
+        let _ = stream.read_to_string(&mut answer).await;
+        let status = answer.split(' ').nth(1).unwrap_or("none");
+        assert!(["none", "400", "408"].contains(&status), "{answer}");
+        assert_eq!(status == "408", !goes, "{answer}");
+    }
+    Scene::eventually("both are told of", async || scene.notes().len() == 2).await;
+    assert!(!scene.path("made").exists());
+    assert_eq!(scene.opened(), 0);
+}
+
+/// HTTP.10
+#[tokio::test]
+async fn a_head_that_does_not_come_ends_the_connection() {
+    let limits = Limits { head: Duration::from_millis(300), connections: 3, ..Limits::default() };
+    let scene =
+        Scene::limited(AskForApproval::Never, SandboxPolicy::workspace_write(), limits).await;
+    let mut slow = Vec::new();
+    for begun in ["", "GET /healthz HTTP/1.1\r\nhost: ", "GET / HTTP/1.1\r\nhost: localhost\r\na:"]
+    {
+        let mut stream = TcpStream::connect(scene.requester.address).await.unwrap();
+        stream.write_all(begun.as_bytes()).await.unwrap();
+        slow.push(stream);
+    }
+    // There is no room for another as long as they are there.
+    let mut fourth = TcpStream::connect(scene.requester.address).await.unwrap();
+    assert_eq!(fourth.read(&mut [0; 1]).await.unwrap_or(0), 0);
+    for mut stream in slow {
+        let mut answer = Vec::new();
+        let _ = stream.read_to_end(&mut answer).await;
+        assert!(!answer.starts_with(b"HTTP/1.1 200"));
+    }
+    assert_eq!(scene.requester.get("/healthz").await.status, 200);
+    // A head that never ends is cut off too.
+    let mut endless = TcpStream::connect(scene.requester.address).await.unwrap();
+    endless.write_all(b"GET / HTTP/1.1\r\nhost: localhost\r\n").await.unwrap();
+    let line = format!("x: {}\r\n", "y".repeat(1000));
+    let mut sent = 0;
+    while sent < 16 << 20 && endless.write_all(line.as_bytes()).await.is_ok() {
+        sent += line.len();
+    }
+    assert!(sent < 16 << 20);
+}
+
+fn head(scene: &Scene, more: &str) -> String {
+    let (address, token) = (scene.requester.address, &scene.requester.token);
+    format!(
+        "POST /tools/shell HTTP/1.1\r\nhost: {address}\r\nauthorization: Bearer {token}\r\n\
+         content-type: application/json\r\n{more}\r\n\r\n"
+    )
+}

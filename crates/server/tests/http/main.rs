@@ -1,0 +1,13 @@
+//! The HTTP door, over real connections and with real sessions behind it.
+
+#![cfg(target_os = "linux")]
+
+mod approvals;
+mod bodies;
+mod client;
+mod conversations;
+mod processes;
+mod scene;
+mod streams;
+mod tools;
+mod who;
