@@ -8,7 +8,8 @@ mod support;
 
 use rmcp::model::{
     CallToolRequestParams, CallToolResult, ClientCapabilities, ClientConfig, ElicitRequestParams,
-    ElicitResult, ElicitationAction, ErrorData, Implementation, ProgressNotificationParam, ProtocolVersion,
+    ElicitResult, ElicitationAction, ErrorData, Implementation, ProgressNotificationParam,
+    ProtocolVersion,
 };
 use rmcp::service::{
     ClientLifecycleMode, ClientServiceExt as _, NotificationContext, RequestContext, RunningService,
@@ -71,12 +72,21 @@ fn python_sdk(mode: &str, version: &str, test: u32) {
         .into();
     assert_eq!(said["version"], version);
     for tool in [
-        "shell", "shell_command", "exec_command", "write_stdin", "list_processes", "kill_process",
-        "read_output", "apply_patch",
+        "shell",
+        "shell_command",
+        "exec_command",
+        "write_stdin",
+        "list_processes",
+        "kill_process",
+        "read_output",
+        "apply_patch",
     ] {
         assert!(said["tools"].as_array().unwrap().contains(&json!(tool)), "{tool}: {said}");
     }
-    assert_eq!((&said["early"], &said["streamed"]["text"]), (&json!(true), &json!("early\nlate\n")));
+    assert_eq!(
+        (&said["early"], &said["streamed"]["text"]),
+        (&json!(true), &json!("early\nlate\n"))
+    );
     assert_eq!(said["asked"]["error"], false, "{said}");
     assert_eq!(said["asked"]["facts"]["granted"], json!(["run without the sandbox"]));
     assert_eq!(said["forms"].as_array().unwrap().len(), 1);
@@ -128,7 +138,11 @@ impl ClientHandler for Client {
         Ok(ElicitResult::new(ElicitationAction::Accept).with_content(yes))
     }
 
-    async fn on_progress(&self, params: ProgressNotificationParam, _: NotificationContext<RoleClient>) {
+    async fn on_progress(
+        &self,
+        params: ProgressNotificationParam,
+        _: NotificationContext<RoleClient>,
+    ) {
         self.progress.lock().unwrap().push_str(&params.message.unwrap_or_default());
     }
 }
@@ -158,7 +172,12 @@ async fn until(what: &str, is_so: impl Fn() -> bool) {
 async fn the_rust_sdk_does_it_all() {
     for (test, lifecycle) in [
         (63, ClientLifecycleMode::Initialize),
-        (64, ClientLifecycleMode::Discover { preferred_versions: vec![ProtocolVersion::V_2026_07_28] }),
+        (
+            64,
+            ClientLifecycleMode::Discover {
+                preferred_versions: vec![ProtocolVersion::V_2026_07_28],
+            },
+        ),
     ] {
         let world = World::new();
         let mut program = tokio::process::Command::from(world.program(["mcp"]));
@@ -170,7 +189,8 @@ async fn the_rust_sdk_does_it_all() {
         let client = client.serve_with_lifecycle(pipes, lifecycle).await.unwrap();
         assert!(client.list_all_tools().await.unwrap().len() >= 8);
         let waits = "echo early; while [ ! -e go ]; do sleep 0.02; done; echo late";
-        let streaming = call(&client, "shell", json!({ "command": ["sh", "-c", waits], "timeout_ms": 60_000 }));
+        let streaming =
+            call(&client, "shell", json!({ "command": ["sh", "-c", waits], "timeout_ms": 60_000 }));
         let going = async {
             until("early", || progress.lock().unwrap().contains("early")).await;
             fs::write(world.path("go"), "").unwrap();
@@ -197,7 +217,10 @@ async fn the_rust_sdk_does_it_all() {
         let said = call(&client, "write_stdin", hello).await;
         assert_eq!(said.structured_content.unwrap()["output"], "hello\n");
         let patch = "*** Begin Patch\n*** Add File: patched\n+hello\n*** End Patch\n";
-        assert_eq!(call(&client, "apply_patch", json!({ "input": patch })).await.is_error, Some(false));
+        assert_eq!(
+            call(&client, "apply_patch", json!({ "input": patch })).await.is_error,
+            Some(false)
+        );
         assert_eq!(fs::read_to_string(world.path("patched")).unwrap(), "hello\n");
         client.cancel().await.unwrap();
         assert_eq!(server.wait().await.unwrap().code(), Some(0));
@@ -224,7 +247,8 @@ fn the_inspector_lists_and_calls() {
     };
     let listed = inspect(&["--method", "tools/list"]);
     assert!(listed["tools"].as_array().unwrap().iter().any(|tool| tool["name"] == "shell"));
-    let called = ["--method", "tools/call", "--tool-name", "shell_command", "--tool-arg", "command=echo hi"];
+    let called =
+        ["--method", "tools/call", "--tool-name", "shell_command", "--tool-arg", "command=echo hi"];
     let called = inspect(&called);
     assert_eq!(called["content"][0]["text"], "hi\n", "{called}");
     assert_eq!(called["structuredContent"]["exit_code"], 0);
@@ -338,7 +362,8 @@ fn a_client_that_is_killed_leaves_nothing_behind() {
     for entry in fs::read_dir("/proc").unwrap().flatten() {
         let line = fs::read(entry.path().join("cmdline")).unwrap_or_default();
         let stat = fs::read_to_string(entry.path().join("stat")).unwrap_or_default();
-        let session = stat.rsplit(") ").next().and_then(|rest| rest.split(' ').nth(3)).map(str::to_owned);
+        let session =
+            stat.rsplit(") ").next().and_then(|rest| rest.split(' ').nth(3)).map(str::to_owned);
         if line == b"sleep\03600\0" && session == Some(group.as_raw_nonzero().to_string()) {
             let pid = entry.file_name().to_str().unwrap().parse().unwrap();
             let pid = rustix::process::Pid::from_raw(pid).unwrap();
@@ -377,7 +402,9 @@ fn a_question_that_nobody_answers_is_a_no_that_says_where() {
     client.call(1, "shell", &json!({ "command": ["sh", "-c", "echo x > made"] }));
     let answer = client.answer(1);
     assert_eq!(answer["result"]["structuredContent"]["error"]["code"], "approval_timeout");
-    assert!(answer["result"]["content"][0]["text"].as_str().unwrap().contains("sandgate approvals"));
+    assert!(
+        answer["result"]["content"][0]["text"].as_str().unwrap().contains("sandgate approvals")
+    );
     assert!(!world.path("made").exists());
 }
 
@@ -386,7 +413,8 @@ fn a_question_that_nobody_answers_is_a_no_that_says_where() {
 fn installing_prints_and_writes_only_on_request() {
     let world = World::new();
     let install = |words: &[&str]| {
-        let words: Vec<&str> = ["mcp", "install", "--client"].into_iter().chain(words.iter().copied()).collect();
+        let words: Vec<&str> =
+            ["mcp", "install", "--client"].into_iter().chain(words.iter().copied()).collect();
         world.sandgate(&words)
     };
     let files = [

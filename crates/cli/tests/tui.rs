@@ -335,6 +335,34 @@ fn an_unknown_directory_is_asked_about() {
     assert!(settings.contains("trusted"), "{settings}");
 }
 
+/// spec TUI.8: What /sandbox, /approvals and /model change holds from then on, in the same conversation;
+/// what cannot be is refused, and nothing changes.
+#[test]
+fn policies_are_changed_on_the_way() {
+    let turns = [message("hello to you"), message("again")];
+    let Some(person) = Person::with_script(World::new(), &turns, &["hello you"]) else { return };
+    person.sees("hello to you");
+    let conversation = |person: &Person| {
+        person.says("/status");
+        let screen = person.sees("sandgate resume");
+        let id = screen.lines().rev().find_map(|line| line.split("sandgate resume ").nth(1));
+        id.unwrap_or_default().trim().to_owned()
+    };
+    let before = conversation(&person);
+    person.says("/sandbox read-only");
+    person.sees("· read-only · on-request");
+    person.says("/approvals sometimes");
+    person.sees("sometimes is no policy");
+    person.says("/approvals never");
+    person.sees("· read-only · never");
+    person.says("/model no-such-provider:x");
+    person.says("!touch here");
+    person.sees("exit code 1");
+    assert!(!person.world.path("here").exists());
+    assert_eq!(conversation(&person), before);
+    assert_eq!(person.leaves().0, "0");
+}
+
 /// spec TUI.42: When SIGTERM ends it, or the person leaves, the terminal is as it was.
 #[test]
 fn the_terminal_is_as_it_was() {

@@ -10,8 +10,10 @@ use crate::processes::{ProcessRow, Processes, Sent, Wanted};
 use crate::question::{Pressed, Question};
 use crate::slash;
 use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
-use sandgate_protocol::{ApprovalId, AskForApproval, ReviewDecision, SessionEvent, TokenUsage};
-use std::collections::VecDeque;
+use sandgate_protocol::{
+    ApprovalId, AskForApproval, CallId, ReviewDecision, SessionEvent, TokenUsage,
+};
+use std::collections::{HashSet, VecDeque};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -149,6 +151,10 @@ pub(crate) struct App {
     /// Said below the composer, until then.
     pub(crate) hint: Option<(Duration, String)>,
     interrupted: bool,
+    /// The calls of models that have no result yet.
+    pub(crate) calls: HashSet<CallId>,
+    /// Whether changes are being looked at.
+    pub(crate) reviews: bool,
 }
 
 impl App {
@@ -169,6 +175,8 @@ impl App {
             now: Duration::ZERO,
             hint: None,
             interrupted: false,
+            calls: HashSet::new(),
+            reviews: false,
         }
     }
 
@@ -422,6 +430,8 @@ impl App {
 
     fn work_over(&mut self, failure: Option<String>) -> Vec<Effect> {
         self.busy = None;
+        self.reviews = false;
+        self.calls.clear();
         self.end_open_cells();
         if let Some(text) = failure {
             self.tell(NoticeKind::Error, text);
@@ -466,6 +476,7 @@ impl App {
             }
             "review" => {
                 self.begin("looks at the changes");
+                self.reviews = true;
                 return vec![Effect::Review];
             }
             "approvals" if rest.is_empty() => self.approvals(),

@@ -78,6 +78,8 @@ pub(crate) enum CommandEnd {
     Ended { took: Duration, exit_code: i32, how: How, denials: Vec<String>, more_denials: u64 },
     /// It lives on, and is no longer waited for.
     LivesOn,
+    /// It serves the session, and lives as long as that does.
+    Serves,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -351,6 +353,7 @@ fn status_row(cell: &CommandCell, now: Duration) -> Line<'static> {
             spans.push(Span::styled(spinner(now), ACCENT));
             spans.push(Span::styled(format!(" {}", shown_time(took)), DIM));
         }
+        Some(CommandEnd::Serves) => spans.push(Span::styled("↻ serves this session", ACCENT)),
         Some(CommandEnd::LivesOn) => {
             spans.push(Span::styled("↻ goes on in the background", ACCENT));
             spans.push(Span::styled(" · /processes", DIM));

@@ -51,6 +51,7 @@ proptest! {
         bench.draw();
         bench.agent(AgentEvent::AgentMessage { message: said.clone() });
         bench.agent(AgentEvent::AgentReasoning { text: said.clone() });
+        bench.app.running = 1;
         bench.hear(begin("c", &command));
         bench.hear(printed("c", &output));
         bench.draw();
@@ -148,6 +149,7 @@ proptest! {
 #[test]
 fn a_flood_is_bounded() {
     let mut bench = Bench::new((80, 24));
+    bench.app.running = 1;
     bench.hear(begin("c", "yes"));
     let chunk = "\x1b[31m\x1b[5;5H\x1b[2Jyes it is\x07\x0e\n".repeat(200);
     let mut sent = 0;

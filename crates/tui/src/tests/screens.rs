@@ -26,6 +26,12 @@ fn seen_of(name: &str, info: &Info, scene: impl Fn(&mut Bench)) {
     }
 }
 
+/// The model calls for a command.
+fn called(bench: &mut Bench, id: &str) {
+    let (call_id, tool, input) = (CallId::new(id), "shell".to_owned(), String::new());
+    bench.agent(AgentEvent::ToolCallBegin { call_id, tool, input });
+}
+
 const ANSWER: &str = "The test fails because `parse` drops the last line.\n\n```rust\nlet lines = \
                       text.lines(); // no end\n```\n\n1. keep the line\n2. add a test\n";
 
@@ -68,13 +74,24 @@ fn work() {
     seen("running", |bench| {
         bench.write("test it");
         bench.key(KeyCode::Enter);
+        called(bench, "c");
         bench.hear(begin("c", "cargo test --workspace -- --nocapture"));
         let lines: String =
             (1..40).map(|number| format!("test number_{number} ... \x1b[32mok\x1b[0m\n")).collect();
         bench.hear(printed("c", &lines));
         bench.pass(12_300);
     });
+    seen("side_by_side", |bench| {
+        // One that serves, one that runs beside another, and one that is over before it.
+        bench.hear(begin("server", "npx a-server"));
+        bench.write("!sleep 100");
+        bench.key(KeyCode::Enter);
+        bench.hear(begin("own", "sleep 100"));
+        bench.hear(begin("other", "echo done"));
+        bench.hear(ended("other", "done\n", 0, Vec::new()));
+    });
     seen("ended", |bench| {
+        called(bench, "c");
         bench.hear(begin("c", "git push origin main"));
         let text = "fatal: unable to access 'https://github.com/x/y/': Could not resolve host\n";
         bench.hear(ended("c", text, 128, vec![denial()]));
@@ -206,6 +223,7 @@ fn panes() {
         bench.tell(Message::Processes(Vec::new()));
     });
     seen("transcript", |bench| {
+        called(bench, "c");
         bench.hear(begin("c", "seq 1 30"));
         let text: String = (1..31).map(|number| format!("{number}\n")).collect();
         bench.hear(ended("c", &text, 0, Vec::new()));

@@ -201,7 +201,11 @@ impl Scanner {
                 let on_one_line = !text[self.open..self.close].contains('\n');
                 let end = if on_one_line { format!("\n{margin}") } else { String::new() };
                 let (before, after) = (&text[..last.end], &text[last.end..self.close]);
-                format!("{before},{member}{}{end}{}", after.trim_end_matches(' '), &text[self.close..])
+                format!(
+                    "{before},{member}{}{end}{}",
+                    after.trim_end_matches(' '),
+                    &text[self.close..]
+                )
             }
             None => {
                 let (before, after) = (&text[..=self.open], &text[self.open + 1..self.close]);
@@ -220,10 +224,13 @@ fn margin_of(text: &str, at: usize) -> String {
 
 /// What this text is indented by.
 fn indent_of(text: &str) -> String {
-    let margins = text.lines().map(|line| {
-        line.chars().take_while(|c| matches!(c, ' ' | '\t')).collect::<String>()
-    });
-    margins.filter(|margin| !margin.is_empty()).min_by_key(String::len).unwrap_or_else(|| "  ".to_owned())
+    let margins = text
+        .lines()
+        .map(|line| line.chars().take_while(|c| matches!(c, ' ' | '\t')).collect::<String>());
+    margins
+        .filter(|margin| !margin.is_empty())
+        .min_by_key(String::len)
+        .unwrap_or_else(|| "  ".to_owned())
 }
 
 /// A value on several lines, those after the first behind a margin.

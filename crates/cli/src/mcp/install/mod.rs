@@ -118,7 +118,13 @@ fn try_install(cli: &CliInstall) -> Result<u8, (u8, String)> {
         Ok(None) => print(&format!("{} has it already.\n", path.display())),
         Err(why) => {
             let path = path.display();
-            Err((NOT_IN_ORDER, format!("{path} was left as it is: {why}; add this to it by hand:\n\n{}", entry.snippet())))
+            Err((
+                NOT_IN_ORDER,
+                format!(
+                    "{path} was left as it is: {why}; add this to it by hand:\n\n{}",
+                    entry.snippet()
+                ),
+            ))
         }
     }
 }
@@ -200,9 +206,9 @@ impl Entry<'_> {
 
     fn added_to_toml(&self, text: &str) -> Result<String, String> {
         use toml_edit::{DocumentMut, Item, Table, value};
-        let mut document: DocumentMut = text.parse().map_err(|error: toml_edit::TomlError| {
-            format!("it is no TOML: {}", error.message())
-        })?;
+        let mut document: DocumentMut = text
+            .parse()
+            .map_err(|error: toml_edit::TomlError| format!("it is no TOML: {}", error.message()))?;
         let mut servers = Table::new();
         servers.set_implicit(true);
         let servers = document.entry(self.client.servers()).or_insert(Item::Table(servers));
@@ -272,13 +278,24 @@ mod tests {
         assert_eq!(entry(Client::Zed).added_to(&added).unwrap(), added);
         let cursor = "{\"mcpServers\":{\"sandgate\":{\"command\":\"old\",\"args\":[]},\"b\":{\"url\":\"u\"}},\"x\":[1,2]}";
         insta::assert_snapshot!("cursor-replaced", entry(Client::Cursor).added_to(cursor).unwrap());
-        insta::assert_snapshot!("vscode-beside", entry(Client::Vscode).added_to("{\n\t\"inputs\": []\n}\n").unwrap());
+        insta::assert_snapshot!(
+            "vscode-beside",
+            entry(Client::Vscode).added_to("{\n\t\"inputs\": []\n}\n").unwrap()
+        );
     }
 
     /// spec MCPS.57: A file that is not in order is left as it is.
     #[test]
     fn a_file_that_is_not_in_order_is_left_as_it_is() {
-        for broken in ["{", "[]", "{\"mcpServers\": []}", "{} {}", "{\"a\": 1 \"b\": 2}", "x", "{\"mcpServers\": {\"sandgate\": }}"] {
+        for broken in [
+            "{",
+            "[]",
+            "{\"mcpServers\": []}",
+            "{} {}",
+            "{\"a\": 1 \"b\": 2}",
+            "x",
+            "{\"mcpServers\": {\"sandgate\": }}",
+        ] {
             assert!(entry(Client::Cursor).added_to(broken).is_err(), "{broken}");
         }
         for broken in ["x", "mcp_servers = 1", "[mcp_servers]\nsandgate = 1"] {
