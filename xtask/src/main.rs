@@ -10,6 +10,8 @@ mod bench;
 #[path = "bench/elsewhere.rs"]
 mod bench;
 mod dist;
+#[cfg(target_os = "linux")]
+mod picture;
 mod tidy;
 
 use std::path::PathBuf;
@@ -30,6 +32,12 @@ const TASKS: &[Task] = &[
         run: bench::run,
     },
     Task { name: "dist", about: "make what people install", run: dist::run },
+    #[cfg(target_os = "linux")]
+    Task {
+        name: "picture",
+        about: "draw a whole run of the program for the documentation",
+        run: picture::run,
+    },
 ];
 
 fn main() -> anyhow::Result<ExitCode> {

@@ -15,6 +15,7 @@ fn said(arguments: &[&str]) -> String {
 #[test]
 fn help_is_short_and_the_same_wherever_it_is_asked_for() {
     insta::assert_snapshot!("help", said(&["--help"]));
+    insta::assert_snapshot!("help_tui", said(&["tui", "--help"]));
     insta::assert_snapshot!("help_run", said(&["run", "--help"]));
     insta::assert_snapshot!("help_review", said(&["review", "--help"]));
     insta::assert_snapshot!("help_session", said(&["session", "--help"]));

@@ -158,7 +158,8 @@ fn a_whole_conversation() {
         shell(&command),
         message("All is **done** now."),
     ];
-    let Some(person) = Person::with_script(World::new(), &turns, &[]) else { return };
+    let settings = ["-c", "sandbox_workspace_write.exclude_slash_tmp=true"];
+    let Some(person) = Person::with_script(World::new(), &turns, &settings) else { return };
     person.says("make the file");
     let screen = person.answers("The sandbox blocked this", "y");
     assert!(
@@ -334,11 +335,40 @@ fn an_unknown_directory_is_asked_about() {
     assert!(settings.contains("trusted"), "{settings}");
 }
 
+/// spec TUI.8: What /sandbox, /approvals and /model change holds from then on, in the same conversation;
+/// what cannot be is refused, and nothing changes.
+#[test]
+fn policies_are_changed_on_the_way() {
+    let turns = [message("hello to you"), message("again")];
+    let Some(person) = Person::with_script(World::new(), &turns, &["hello you"]) else { return };
+    person.sees("hello to you");
+    let conversation = |person: &Person| {
+        person.says("/status");
+        let screen = person.sees("sandgate resume");
+        let id = screen.lines().rev().find_map(|line| line.split("sandgate resume ").nth(1));
+        id.unwrap_or_default().trim().to_owned()
+    };
+    let before = conversation(&person);
+    person.says("/sandbox read-only");
+    person.sees("· read-only · on-request");
+    person.says("/approvals sometimes");
+    person.sees("sometimes is no policy");
+    person.says("/approvals never");
+    person.sees("· read-only · never");
+    person.says("/model no-such-provider:x");
+    person.says("!touch here");
+    person.sees("exit code 1");
+    assert!(!person.world.path("here").exists());
+    assert_eq!(conversation(&person), before);
+    assert_eq!(person.leaves().0, "0");
+}
+
 /// spec TUI.42: When SIGTERM ends it, or the person leaves, the terminal is as it was.
 #[test]
 fn the_terminal_is_as_it_was() {
     for leave in ["signal", "key"] {
-        let mut terminal = Terminal::start(&World::new(), &[]);
+        let world = World::new();
+        let mut terminal = Terminal::start(&world, &[]);
         terminal.until("no model is set");
         assert!(terminal.is_raw());
         match leave {
@@ -356,7 +386,8 @@ fn the_terminal_is_as_it_was() {
 #[test]
 fn no_colours_where_none_are_wanted() {
     // The terminal of these tests wants none.
-    let mut terminal = Terminal::start(&World::new(), &[]);
+    let world = World::new();
+    let mut terminal = Terminal::start(&world, &[]);
     let shown = terminal.until("no model is set");
     for colour in 30..50 {
         assert!(
@@ -425,9 +456,9 @@ fn no_terminal_is_told_of() {
 /// written.
 #[test]
 fn a_mistyped_verb_is_told_of() {
-    let outcome = World::new().sandgate(&["rnu"]);
+    let outcome = World::new().sandgate(&["exce"]);
     assert_eq!(outcome.code, Some(2));
-    for text in ["unrecognized subcommand 'rnu'", "'run'", "sandgate -- rnu"] {
+    for text in ["unrecognized subcommand 'exce'", "'exec'", "sandgate -- exce"] {
         assert!(outcome.stderr.contains(text), "{}", outcome.stderr);
     }
 }

@@ -10,8 +10,10 @@ use crate::processes::{ProcessRow, Processes, Sent, Wanted};
 use crate::question::{Pressed, Question};
 use crate::slash;
 use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
-use sandgate_protocol::{ApprovalId, AskForApproval, ReviewDecision, SessionEvent, TokenUsage};
-use std::collections::VecDeque;
+use sandgate_protocol::{
+    ApprovalId, AskForApproval, CallId, ReviewDecision, SessionEvent, TokenUsage,
+};
+use std::collections::{HashSet, VecDeque};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,6 +35,8 @@ pub struct Info {
     /// Whether there is no model behind it.
     pub offline: bool,
     /// Where it works.
+    pub root: PathBuf,
+    /// The same as people are told it.
     pub workspace: String,
     /// Whether the person trusts that directory.
     pub trusted: bool,
@@ -147,6 +151,10 @@ pub(crate) struct App {
     /// Said below the composer, until then.
     pub(crate) hint: Option<(Duration, String)>,
     interrupted: bool,
+    /// The calls of models that have no result yet.
+    pub(crate) calls: HashSet<CallId>,
+    /// Whether changes are being looked at.
+    pub(crate) reviews: bool,
 }
 
 impl App {
@@ -167,6 +175,8 @@ impl App {
             now: Duration::ZERO,
             hint: None,
             interrupted: false,
+            calls: HashSet::new(),
+            reviews: false,
         }
     }
 
@@ -366,7 +376,7 @@ impl App {
         if !self.queue.is_empty() && self.composer.is_empty() {
             let waiting: Vec<String> = self.queue.drain(..).collect();
             self.composer.set(&waiting.join("\n"));
-            self.composer.to_end();
+            self.composer.move_to_end();
         }
         vec![Effect::Interrupt]
     }
@@ -420,6 +430,8 @@ impl App {
 
     fn work_over(&mut self, failure: Option<String>) -> Vec<Effect> {
         self.busy = None;
+        self.reviews = false;
+        self.calls.clear();
         self.end_open_cells();
         if let Some(text) = failure {
             self.tell(NoticeKind::Error, text);
@@ -464,6 +476,7 @@ impl App {
             }
             "review" => {
                 self.begin("looks at the changes");
+                self.reviews = true;
                 return vec![Effect::Review];
             }
             "approvals" if rest.is_empty() => self.approvals(),

@@ -8,6 +8,7 @@ use crate::theme::{ACCENT, BAD, DIM, GOOD, MIND, PLAIN, STRONG};
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 use sandgate_protocol::{CallId, ExecCommandEnd, PatchChange};
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// How many lines of an output, of a command and of other texts are shown when a cell is folded.
@@ -77,6 +78,8 @@ pub(crate) enum CommandEnd {
     Ended { took: Duration, exit_code: i32, how: How, denials: Vec<String>, more_denials: u64 },
     /// It lives on, and is no longer waited for.
     LivesOn,
+    /// It serves the session, and lives as long as that does.
+    Serves,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -89,6 +92,8 @@ pub(crate) enum How {
 #[derive(Debug, Clone)]
 pub(crate) struct PatchCell {
     pub(crate) call_id: CallId,
+    /// Where paths are named from.
+    pub(crate) root: PathBuf,
     pub(crate) changes: Vec<PatchChange>,
     pub(crate) agent: Option<String>,
     pub(crate) end: Option<(bool, String)>,
@@ -348,6 +353,7 @@ fn status_row(cell: &CommandCell, now: Duration) -> Line<'static> {
             spans.push(Span::styled(spinner(now), ACCENT));
             spans.push(Span::styled(format!(" {}", shown_time(took)), DIM));
         }
+        Some(CommandEnd::Serves) => spans.push(Span::styled("↻ serves this session", ACCENT)),
         Some(CommandEnd::LivesOn) => {
             spans.push(Span::styled("↻ goes on in the background", ACCENT));
             spans.push(Span::styled(" · /processes", DIM));
@@ -386,7 +392,7 @@ fn patch_rows(cell: &PatchCell, width: usize, fold: Fold) -> Vec<Line<'static>> 
         mark(cell.agent.as_deref(), "± ", style),
         Span::styled(word, STRONG),
     ])];
-    for row in diff::files(&cell.changes, width.saturating_sub(2)) {
+    for row in diff::files(&cell.changes, Some(&cell.root), width.saturating_sub(2)) {
         let mut spans = vec![Span::raw("  ")];
         spans.extend(row.spans);
         rows.push(Line::from(spans));

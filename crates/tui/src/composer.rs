@@ -4,8 +4,6 @@ use crate::slash;
 use crate::text::{cut, harmless};
 use crate::theme::{CHOSEN, DIM, PLAIN};
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
-use nucleo_matcher::pattern::{CaseMatching, Normalization, Pattern};
-use nucleo_matcher::{Config, Matcher};
 use ratatui::text::{Line, Span};
 use ratatui_textarea::{CursorMove, Input, Key, TextArea};
 use std::sync::Arc;
@@ -248,11 +246,12 @@ impl Composer {
                 .collect();
         }
         let (Some(word), Some(files)) = (self.at_word(), &self.files) else { return Vec::new() };
-        let mut matcher = Matcher::new(Config::DEFAULT.match_paths());
-        let pattern = Pattern::parse(&word, CaseMatching::Smart, Normalization::Smart);
-        let found = pattern.match_list(files.iter(), &mut matcher);
+        let word = word.to_lowercase();
+        let mut found: Vec<_> =
+            files.iter().filter_map(|file| Some((distance(file, &word)?, file))).collect();
+        found.sort();
         let found = found.into_iter().take(MOST_SUGGESTIONS);
-        found.map(|(file, _)| Suggestion { text: file.clone(), about: String::new() }).collect()
+        found.map(|(_, file)| Suggestion { text: file.clone(), about: String::new() }).collect()
     }
 
     /// Whether taking the suggestion changes what stands there.
@@ -330,10 +329,28 @@ impl Composer {
     }
 
     /// Moves the cursor to the end.
-    pub(crate) fn to_end(&mut self) {
+    pub(crate) fn move_to_end(&mut self) {
         self.area.move_cursor(CursorMove::Bottom);
         self.area.move_cursor(CursorMove::End);
     }
+}
+
+/// How far a file is from what was written, in small letters; none if it is not meant. Nearest is what
+/// begins its name, then what stands in its name, then what stands in its path, and last what has those
+/// letters in this order; among equals the shorter.
+fn distance(file: &str, word: &str) -> Option<(u8, usize)> {
+    let path = file.to_lowercase();
+    let name = path.rsplit('/').next().unwrap_or_default();
+    let rank = match () {
+        () if name.starts_with(word) => 0,
+        () if name.contains(word) => 1,
+        () if path.contains(word) => 2,
+        () => {
+            let mut letters = path.chars();
+            word.chars().all(|wanted| letters.any(|letter| letter == wanted)).then_some(3)?
+        }
+    };
+    Some((rank, file.len()))
 }
 
 /// A line in pieces that fit, broken between words where it can be. Behind the last one there is room for
@@ -451,6 +468,16 @@ mod tests {
         press(&mut composer, "comp");
         composer.key(KeyEvent::new(KeyCode::Tab, KeyModifiers::NONE));
         assert_eq!(composer.text(), "see @src/composer.rs ");
+    }
+
+    #[test]
+    fn names_are_nearer_than_paths() {
+        let files = ["parse/mod.rs", "src/a_parse.rs", "src/parse.rs", "p/a/r/s/e.rs", "other"];
+        let mut near: Vec<_> =
+            files.iter().filter_map(|file| Some((distance(file, "parse")?, *file))).collect();
+        near.sort();
+        let names: Vec<&str> = near.into_iter().map(|(_, file)| file).collect();
+        assert_eq!(names, ["src/parse.rs", "src/a_parse.rs", "parse/mod.rs", "p/a/r/s/e.rs"]);
     }
 
     #[test]

@@ -37,16 +37,26 @@ pub(crate) fn counts(diff: &str) -> (usize, usize) {
     counts
 }
 
-/// The files of a patch, a line each: what becomes of them, where they go, how much changes.
-pub(crate) fn files(changes: &[PatchChange], width: usize) -> Vec<Line<'static>> {
+/// A path as it is named from a directory, if it lies in it.
+fn named_from(path: &Path, root: Option<&Path>) -> String {
+    shown_path(root.and_then(|root| path.strip_prefix(root).ok()).unwrap_or(path))
+}
+
+/// The files of a patch, a line each: what becomes of them, where they go, how much changes. They are
+/// named from `root` where they lie in it.
+pub(crate) fn files(
+    changes: &[PatchChange],
+    root: Option<&Path>,
+    width: usize,
+) -> Vec<Line<'static>> {
     let mut rows = Vec::new();
     for change in changes {
         let (letter, style) = letter(change.kind);
         let (added, removed) = counts(&change.diff);
-        let mut spans = vec![Span::styled(shown_path(&change.path), STRONG)];
+        let mut spans = vec![Span::styled(named_from(&change.path, root), STRONG)];
         if let Some(target) = &change.moved_to {
             spans.push(Span::styled(" → ", DIM));
-            spans.push(Span::styled(shown_path(target), STRONG));
+            spans.push(Span::styled(named_from(target, root), STRONG));
         }
         spans.push(Span::styled(format!("  +{added}"), GOOD));
         spans.push(Span::styled(format!(" -{removed}"), BAD));

@@ -19,6 +19,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 
+/// How long the end of the work is waited for when the person leaves.
+const LAST_PATIENCE: Duration = Duration::from_secs(3);
+
 /// A session with a model in it, whose servers have not been started yet.
 pub struct Opened {
     /// The session.
@@ -193,13 +196,13 @@ impl<'a> Driver<'a> {
             }
             Effect::ListProcesses => self.list_processes(),
             Effect::Look(id) => self.look(id),
-            Effect::Send(id, sent) => self.send(id, sent),
-            Effect::Kill(id) => self.kill(id),
+            Effect::Send(id, sent) => self.send(&id, sent),
+            Effect::Kill(id) => self.kill(&id),
             Effect::Compact => self.compact(),
             Effect::Review => self.review(),
             Effect::Audit => match self.backstage.audit() {
                 Ok(rows) if rows.is_empty() => {
-                    app.tell(NoticeKind::Told, "nothing was recorded yet")
+                    app.tell(NoticeKind::Told, "nothing was recorded yet");
                 }
                 Ok(rows) => {
                     let title = "Recorded in this session; sandgate audit show has all".to_owned();
@@ -311,7 +314,7 @@ impl<'a> Driver<'a> {
         self.call("read_output", arguments, move |_, text| vec![Message::Printed { id, text }]);
     }
 
-    fn send(&self, id: String, sent: Sent) {
+    fn send(&self, id: &str, sent: Sent) {
         let arguments = match sent {
             Sent::Line(line) => json!({ "process_id": id, "input": line, "yield_time_ms": 250 }),
             Sent::Key(key) => json!({ "process_id": id, "keys": [key], "yield_time_ms": 250 }),
@@ -322,7 +325,7 @@ impl<'a> Driver<'a> {
         });
     }
 
-    fn kill(&self, id: String) {
+    fn kill(&self, id: &str) {
         self.call("kill_process", json!({ "process_id": id }), |success, text| {
             let kind = if success { NoticeKind::Told } else { NoticeKind::Error };
             vec![Message::Tell(Cell::Notice { kind, text })]
@@ -362,6 +365,22 @@ impl<'a> Driver<'a> {
         self.tell(app, Message::WorkOver { failure: None }, self.now());
         tell_notes(app, notes);
         Ok(())
+    }
+
+    /// Waits a moment for the conversation to come to its end, so that the end is written down.
+    pub(crate) async fn settle(
+        &mut self,
+        app: &mut App,
+        outcomes: &mut mpsc::UnboundedReceiver<Outcome>,
+    ) {
+        let ended = async {
+            while self.conversation.is_none() {
+                let Some(outcome) = outcomes.recv().await else { return };
+                app.queue.clear();
+                self.came(app, outcome);
+            }
+        };
+        let _ = tokio::time::timeout(LAST_PATIENCE, ended).await;
     }
 
     /// Ends all that is at work.

@@ -50,6 +50,7 @@ impl App {
             Event::PatchApplyBegin(begin) => {
                 self.push(Cell::Patch(PatchCell {
                     call_id: begin.call_id.clone(),
+                    root: self.info.root.clone(),
                     changes: begin.changes.clone(),
                     agent: agent.map(str::to_owned),
                     end: None,
@@ -251,7 +252,15 @@ impl App {
     }
 
     fn command_began(&mut self, begin: &ExecCommandBegin, agent: Option<&str>) {
-        self.working("runs a command");
+        // Nobody called it, and no person's own command or review runs: it is a program that serves the
+        // session, and lives as long as that does.
+        let serves = agent.is_none()
+            && self.running == 0
+            && !self.reviews
+            && !self.calls.contains(&begin.call_id);
+        if !serves {
+            self.working("runs a command");
+        }
         self.push(Cell::Command(CommandCell {
             call_id: begin.call_id.clone(),
             command: command_text(&begin.command),
@@ -260,7 +269,7 @@ impl App {
             output: Tail::default(),
             omitted: false,
             began: self.now,
-            end: None,
+            end: serves.then_some(CommandEnd::Serves),
         }));
     }
 
@@ -273,6 +282,7 @@ impl App {
     }
 
     fn tool_began(&mut self, call_id: &CallId, tool: &str, input: &str, agent: Option<&str>) {
+        self.calls.insert(call_id.clone());
         // Their commands and changes are told of by themselves.
         if matches!(
             tool,
@@ -290,6 +300,7 @@ impl App {
     }
 
     fn tool_ended(&mut self, call_id: &CallId, success: bool, output: &str) {
+        self.calls.remove(call_id);
         if let Some(cell) = self.command(call_id) {
             cell.end = Some(CommandEnd::LivesOn);
         }

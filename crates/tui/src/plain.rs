@@ -3,13 +3,13 @@
 //! What is finished is printed, a question is printed, and a line that is typed is a message or an answer.
 //! Nothing is drawn twice and no sequence that a terminal obeys is written.
 
-use crate::app::{App, Message};
+use crate::app::{App, Effect, Message};
 use crate::drive::{Driver, Outcome};
 use crate::question::GUARD;
 use crate::run::signals::Signals;
 use crate::run::{Ended, TuiError};
 use ratatui::text::Line;
-use sandgate_protocol::ApprovalId;
+use sandgate_protocol::{ApprovalId, ReviewDecision};
 use std::io::{self, BufRead as _, Write as _};
 use std::time::Instant;
 use tokio::sync::mpsc;
@@ -56,27 +56,32 @@ pub(crate) async fn run(
                 Some((line, at)) => typed(&mut app, &mut driver, &line, at, asked.as_ref())?,
                 None => {
                     reading = false;
-                    // Nobody is left to answer.
-                    while let Some(question) = app.questions.pop_front() {
-                        let no = sandgate_protocol::ReviewDecision::DENIED;
-                        driver.perform(&mut app, crate::app::Effect::Answer(question.id().clone(), no));
-                    }
+                    refuse(&mut app, &mut driver);
                 }
             },
             Some(outcome) = outcomes.recv() => driver.came(&mut app, outcome),
             Some(event) = driver.events.next() => {
                 let now = driver.now();
                 driver.tell(&mut app, Message::Session(event), now);
-                if !reading && let Some(question) = app.questions.pop_front() {
-                    let no = sandgate_protocol::ReviewDecision::DENIED;
-                    driver.perform(&mut app, crate::app::Effect::Answer(question.id().clone(), no));
+                if !reading {
+                    refuse(&mut app, &mut driver);
                 }
             }
         }
     }
     driver.end();
+    driver.settle(&mut app, &mut outcomes).await;
     print(&app.take_finished(WIDTH))?;
     Ok(Ended { conversation: driver.conversation_id().map(str::to_owned), signal })
+}
+
+/// Nobody is left to answer.
+fn refuse(app: &mut App, driver: &mut Driver<'_>) {
+    let open: Vec<ApprovalId> =
+        app.questions.iter().map(|question| question.id().clone()).collect();
+    for id in open {
+        driver.perform(app, Effect::Answer(id, ReviewDecision::DENIED));
+    }
 }
 
 /// Prints a question that was not printed yet.
@@ -121,7 +126,7 @@ fn typed(
     match question.line(line).filter(|_| seen) {
         Some(decision) => {
             let id = question.id().clone();
-            driver.perform(app, crate::app::Effect::Answer(id, decision));
+            driver.perform(app, Effect::Answer(id, decision));
         }
         None => {
             write!(out, "type one of the letters\nanswer> ")?;

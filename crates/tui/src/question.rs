@@ -204,7 +204,14 @@ impl Question {
         let inner = width.saturating_sub(BAR.width()).max(8);
         let mut rows = vec![self.title(inner, waiting), Line::default()];
         let body = self.body(inner, sandbox);
-        let foot = self.foot(inner);
+        let mut foot = self.foot(inner);
+        if foot.len() + 5 > height && !matches!(self.page, Page::Telling(_)) {
+            // There is no room for words; the page of e has it.
+            let keys: Vec<String> =
+                self.choices().into_iter().map(|(key, _)| format!("[{key}]")).collect();
+            let text = format!("{} e: explain", keys.join(""));
+            foot = vec![Line::styled(cut(&text, inner), KEY)];
+        }
         let room = height.saturating_sub(rows.len() + foot.len() + 2).max(1);
         let most = body.len().saturating_sub(room);
         self.scroll = self.scroll.min(most);
@@ -272,7 +279,7 @@ impl Question {
             (Page::Diff, Asked::Patch(request)) => {
                 let mut rows = Vec::new();
                 for change in &request.changes {
-                    rows.extend(diff::files(std::slice::from_ref(change), width));
+                    rows.extend(diff::files(std::slice::from_ref(change), None, width));
                     rows.extend(diff::unified(&change.diff, width));
                 }
                 rows
@@ -407,9 +414,9 @@ fn flow(choices: &[(String, String)], width: usize) -> Vec<Line<'static>> {
 }
 
 /// A name and what stands for it, which may be long.
-fn fact(name: &str, value: Line<'static>, width: usize) -> Vec<Line<'static>> {
+fn fact(name: &str, value: &Line<'static>, width: usize) -> Vec<Line<'static>> {
     let lead = Span::styled(format!("{name:<9}"), DIM);
-    wrap(&value, width, &lead, &Span::raw(" ".repeat(9)))
+    wrap(value, width, &lead, &Span::raw(" ".repeat(9)))
 }
 
 fn command_body(request: &ExecApprovalRequest, width: usize, sandbox: &str) -> Vec<Line<'static>> {
@@ -426,15 +433,15 @@ fn command_body(request: &ExecApprovalRequest, width: usize, sandbox: &str) -> V
     if let Some(words) = &request.justification {
         for (number, line) in harmless_lines(words).into_iter().enumerate() {
             let name = if number == 0 { "it says" } else { "" };
-            rows.extend(fact(name, Line::from(Span::styled(format!("“{line}”"), PLAIN)), width));
+            rows.extend(fact(name, &Line::from(Span::styled(format!("“{line}”"), PLAIN)), width));
         }
     }
     for denial in request.denials.iter().take(MOST_DENIALS) {
-        rows.extend(fact("blocked", Line::styled(harmless(&denial.to_string()), BAD), width));
+        rows.extend(fact("blocked", &Line::styled(harmless(&denial.to_string()), BAD), width));
     }
     let hidden = request.denials.len().saturating_sub(MOST_DENIALS) as u64 + request.more_denials;
     if hidden > 0 {
-        rows.extend(fact("blocked", Line::styled(format!("{hidden} more"), BAD), width));
+        rows.extend(fact("blocked", &Line::styled(format!("{hidden} more"), BAD), width));
     }
     if let Some(risk) = &request.risk {
         let (word, style) = match risk.risk_level {
@@ -447,7 +454,7 @@ fn command_body(request: &ExecApprovalRequest, width: usize, sandbox: &str) -> V
             Span::styled(word, style.patch(STRONG)),
             Span::raw(format!("  {about}")),
         ]);
-        rows.extend(fact("risk", line, width));
+        rows.extend(fact("risk", &line, width));
     }
     let confined = match request.without_sandbox {
         true => Line::from(vec![
@@ -456,17 +463,17 @@ fn command_body(request: &ExecApprovalRequest, width: usize, sandbox: &str) -> V
         ]),
         false => Line::raw(sandbox.to_owned()),
     };
-    rows.extend(fact("sandbox", confined, width));
+    rows.extend(fact("sandbox", &confined, width));
     rows.extend(asker(request.agent.as_deref(), width));
     rows
 }
 
 fn patch_body(request: &ApplyPatchApprovalRequest, width: usize) -> Vec<Line<'static>> {
-    let mut rows = diff::files(&request.changes, width);
+    let mut rows = diff::files(&request.changes, None, width);
     rows.push(Line::default());
     rows.extend(why(&request.reason, width));
     if let Some(root) = &request.grant_root {
-        rows.extend(fact("opens", Line::raw(root_text(root)), width));
+        rows.extend(fact("opens", &Line::raw(root_text(root)), width));
     }
     rows.extend(asker(request.agent.as_deref(), width));
     rows.push(Line::default());
@@ -483,14 +490,14 @@ fn root_text(root: &Path) -> String {
 fn why(reason: &str, width: usize) -> Vec<Line<'static>> {
     let mut rows = Vec::new();
     for (number, line) in harmless_lines(reason).into_iter().enumerate() {
-        rows.extend(fact(if number == 0 { "why" } else { "" }, Line::raw(line), width));
+        rows.extend(fact(if number == 0 { "why" } else { "" }, &Line::raw(line), width));
     }
     rows
 }
 
 fn asker(agent: Option<&str>, width: usize) -> Vec<Line<'static>> {
     match agent {
-        Some(agent) => fact("asks", Line::raw(format!("the subagent {}", harmless(agent))), width),
+        Some(agent) => fact("asks", &Line::raw(format!("the subagent {}", harmless(agent))), width),
         None => Vec::new(),
     }
 }

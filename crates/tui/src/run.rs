@@ -2,7 +2,7 @@
 
 use crate::app::{App, Message, Screen};
 use crate::drive::{Backstage, Driver, Opened};
-use crate::paint::{Painter, Room};
+use crate::paint::{Painter, Picture, Room};
 use crate::plain;
 use crate::terminal::{RawTerminal, Writer, shows_other_screen};
 use crate::theme::Colours;
@@ -86,7 +86,7 @@ pub async fn run(
     let mut signal = None;
     while !driver.quit {
         if let Some(change) = driver.change.take() {
-            stage.leave().await;
+            stage.leave(&mut app).await;
             drop(terminal);
             driver.reopen(&mut app, &change).await.map_err(TuiError::Session)?;
             terminal = RawTerminal::take()?;
@@ -128,7 +128,8 @@ pub async fn run(
         }
     }
     driver.end();
-    stage.leave().await;
+    driver.settle(&mut app, &mut outcomes).await;
+    stage.leave(&mut app).await;
     drop(terminal);
     Ok(Ended { conversation: driver.conversation_id().map(str::to_owned), signal })
 }
@@ -235,11 +236,15 @@ impl Stage {
         self.last = None;
     }
 
-    /// Takes the picture away.
-    async fn leave(&mut self) {
+    /// Takes the picture away, and leaves what is finished.
+    async fn leave(&mut self, app: &mut App) {
         self.writer.finish().await;
         if self.writer.is_free() {
-            self.writer.write(self.painter.clear());
+            let mut bytes = self.painter.clear();
+            let above = app.take_finished(self.size.0);
+            bytes.extend(self.painter.draw(&above, &Picture::default()));
+            bytes.extend(self.painter.clear());
+            self.writer.write(bytes);
             self.room = Room::Lower;
             shows_other_screen(false);
             self.writer.finish().await;

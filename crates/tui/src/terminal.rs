@@ -40,7 +40,9 @@ impl RawTerminal {
 
     /// Its columns and rows.
     pub(crate) fn size() -> (usize, usize) {
-        let (columns, rows) = size().unwrap_or((80, 24));
+        // Some have no size, or say so.
+        let known = size().ok().filter(|(columns, rows)| *columns > 0 && *rows > 0);
+        let (columns, rows) = known.unwrap_or((80, 24));
         (usize::from(columns).max(10), usize::from(rows).max(4))
     }
 }
@@ -124,5 +126,66 @@ impl Writer {
         if self.under_way {
             let _ = tokio::time::timeout(LAST_PATIENCE, self.written()).await;
         }
+    }
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+    use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+    use rustix::termios::{LocalModes, OutputModes, tcgetattr};
+    use std::fs::File;
+    use std::io::Read as _;
+    use std::process::{Command, Stdio};
+
+    /// Not a test: what the one below starts in a terminal of its own.
+    #[test]
+    #[ignore = "it panics in a terminal, and is started by the test below"]
+    fn takes_the_terminal_and_panics() {
+        let _terminal = RawTerminal::take().expect("there is a terminal");
+        shows_other_screen(true);
+        let _ = io::stdout().write_all(b"\x1b[?1049hTAKEN");
+        panic!("as it was told to");
+    }
+
+    /// spec TUI.45: After a panic the terminal is as it was, and the panic can be read.
+    #[test]
+    #[expect(clippy::disallowed_methods, reason = "a panic is seen from outside only")]
+    fn a_panic_leaves_the_terminal_as_it_was() {
+        let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+        grantpt(&ours).unwrap();
+        unlockpt(&ours).unwrap();
+        let path = ptsname(&ours, Vec::new()).unwrap().into_string().unwrap();
+        let theirs = File::options().read(true).write(true).open(path).unwrap();
+        let before = tcgetattr(&theirs).unwrap();
+        let mut child = Command::new("setsid");
+        child.arg("--ctty").arg(std::env::current_exe().unwrap());
+        child.args([
+            "--exact",
+            "terminal::tests::takes_the_terminal_and_panics",
+            "--ignored",
+            "--nocapture",
+        ]);
+        child.stdin(theirs.try_clone().unwrap()).stdout(theirs.try_clone().unwrap());
+        let mut running = child.stderr(Stdio::from(theirs.try_clone().unwrap())).spawn().unwrap();
+        drop(child);
+        running.wait().unwrap();
+        let after = tcgetattr(&theirs).unwrap();
+        assert_eq!(
+            (after.local_modes, after.output_modes),
+            (before.local_modes, before.output_modes)
+        );
+        assert!(after.local_modes.contains(LocalModes::ICANON | LocalModes::ECHO));
+        assert!(after.output_modes.contains(OutputModes::OPOST));
+        drop(theirs);
+        let mut shown = Vec::new();
+        // Its end is an error, because nobody has the other side any more.
+        let _ = File::from(ours).read_to_end(&mut shown);
+        let shown = String::from_utf8_lossy(&shown);
+        let taken = shown.find("TAKEN").expect("it had the terminal");
+        let told = shown.find("as it was told to").expect("the panic is told of");
+        let given = shown.rfind("\x1b[?1049l").expect("the screen is given back");
+        assert!(taken < given && given < told, "{shown:?}");
+        assert!(shown.contains("\x1b[?25h") && shown.contains("\x1b[?2004l"), "{shown:?}");
     }
 }

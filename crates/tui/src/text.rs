@@ -70,13 +70,15 @@ pub(crate) fn output(text: &str) -> Vec<Line<'static>> {
 }
 
 fn output_line(line: &str, style: &mut Style) -> Line<'static> {
-    let line = line.strip_suffix('\r').unwrap_or(line);
-    let line = line.rsplit('\r').next().unwrap_or(line);
+    let line = line.rsplit('\r').find(|piece| !piece.is_empty()).unwrap_or_default();
+    // Behind it no text of a title or the like has an end: it is looked for once.
+    let last_end = line.rfind('\x07').max(line.rfind("\x1b\\")).unwrap_or(0);
     let mut spans = Vec::new();
     let mut rest = line;
     while let Some(at) = rest.find('\x1b') {
         push(&mut spans, &rest[..at], *style);
-        let (length, colours) = sequence(&rest[at..]);
+        let has_end = line.len() - rest.len() + at < last_end;
+        let (length, colours) = sequence(&rest[at..], has_end);
         match length {
             // What is no sequence is spelled out.
             0 => {
@@ -102,8 +104,8 @@ fn push(spans: &mut Vec<Span<'static>>, text: &str, style: Style) {
 }
 
 /// The length of the escape sequence at the beginning, and what it says if it is about colours. Nothing
-/// if there is none, or it does not end.
-fn sequence(text: &str) -> (usize, Option<&str>) {
+/// if there is none, or it does not end. `has_end` is whether there is what ends a text.
+fn sequence(text: &str, has_end: bool) -> (usize, Option<&str>) {
     let bytes = text.as_bytes();
     match bytes.get(1) {
         Some(b'[') => {
@@ -115,14 +117,12 @@ fn sequence(text: &str) -> (usize, Option<&str>) {
                 None => (0, None),
             }
         }
-        Some(b']' | b'P' | b'X' | b'^' | b'_') => {
-            let end = bytes.iter().take(LONGEST_SEQUENCE * 64).position(|byte| *byte == 7);
-            let other = text.find("\x1b\\").map(|at| at + 1);
-            match (end, other) {
-                (Some(bell), Some(other)) => (bell.min(other) + 1, None),
-                (Some(end), None) | (None, Some(end)) => (end + 1, None),
-                (None, None) => (0, None),
-            }
+        Some(b']' | b'P' | b'X' | b'^' | b'_') if has_end => {
+            let end = text
+                .char_indices()
+                .skip(2)
+                .find(|(at, c)| *c == '\x07' || *c == '\\' && bytes[at - 1] == b'\x1b');
+            (end.map_or(0, |(at, _)| at + 1), None)
         }
         Some(b'(' | b')' | b'#') if bytes.get(2).is_some_and(u8::is_ascii) => (3, None),
         Some(b'=' | b'>' | b'7' | b'8' | b'c' | b'D' | b'E' | b'H' | b'M') => (2, None),
@@ -292,6 +292,14 @@ mod tests {
         assert_eq!(lines.iter().map(text).collect::<Vec<_>>(), ["red xyz", "100%"]);
         assert_eq!(lines[0].spans[0].style.fg, Some(Color::Red));
         assert!(lines[0].spans.iter().all(|span| span.style.bg.is_none()));
+    }
+
+    #[test]
+    fn a_title_ends_where_it_ends() {
+        let shown = |source: &str| text(&output(source)[0]);
+        assert_eq!(shown("a\x1b]0;x\x1b\\b\x1b]1;y\x07c"), "abc");
+        assert_eq!(shown("a\x07b\x1b]0;x"), r"a\u{7}b\u{1b}]0;x");
+        assert_eq!(shown("shown\r\r"), "shown");
     }
 
     #[test]

@@ -20,22 +20,30 @@ impl App {
     /// What is finished, as the lines that go above. Each is handed out once.
     pub(crate) fn take_finished(&mut self, width: usize) -> Vec<Line<'static>> {
         let mut rows = Vec::new();
-        while let Some(cell) = self.cells.get_mut(self.printed) {
+        let mut at = self.printed;
+        while let Some(cell) = self.cells.get_mut(at) {
             if !cell.is_over() {
-                let settled = cell.take_settled(width);
-                let any = !settled.is_empty();
-                rows.extend(settled);
-                if any {
-                    rows.push(Line::default());
+                // What is being said is not interrupted; what runs beside it stays below.
+                if matches!(cell, Cell::Agent { .. } | Cell::Thought { .. }) {
+                    let settled = cell.take_settled(width);
+                    let any = !settled.is_empty();
+                    rows.extend(settled);
+                    rows.extend(any.then(Line::default));
+                    break;
                 }
-                break;
+                at += 1;
+                continue;
             }
             let drawn = cell.rows(width, Fold::Folded, self.now);
             // Of a message that went above piece by piece nothing may be left.
             if drawn.iter().any(|row| row.width() > 0) {
                 rows.extend(drawn);
             }
+            if let Some(cell) = self.cells.remove(at) {
+                self.cells.insert(self.printed, cell);
+            }
             self.printed += 1;
+            at += 1;
         }
         rows
     }

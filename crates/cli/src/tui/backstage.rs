@@ -232,6 +232,7 @@ fn info(
         model: options.model.clone(),
         offline: provider.name() == "offline",
         workspace: shown,
+        root: workspace,
         trusted: prepared.trusted_root.is_some(),
         approval: prepared.config.approval_policy,
         sandbox: in_words(&prepared.config.sandbox_policy),

@@ -17,7 +17,10 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 /// Lets the person work, and says how this program is to end.
-pub(crate) fn tui(arguments: TuiArguments) -> ExitCode {
+pub(crate) fn tui(mut arguments: TuiArguments) -> ExitCode {
+    if is_dumb() {
+        arguments.manner = Manner::Plain;
+    }
     let there = io::stdin().is_terminal() && io::stdout().is_terminal();
     if !there && arguments.manner == Manner::Drawn {
         let what = "there is no terminal here to work in";
@@ -80,6 +83,10 @@ fn trusted(arguments: &TuiArguments, workspace: &Path, colours: Colours) -> Resu
 /// Colours, unless the person wants none: see no-color.org.
 fn colours() -> Colours {
     let wants_none = std::env::var_os("NO_COLOR").is_some_and(|word| !word.is_empty());
-    let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
-    if wants_none || is_dumb { Colours::Off } else { Colours::On }
+    if wants_none { Colours::Off } else { Colours::On }
+}
+
+/// Whether the terminal says that it cannot draw.
+fn is_dumb() -> bool {
+    std::env::var_os("TERM").is_some_and(|term| term == "dumb")
 }

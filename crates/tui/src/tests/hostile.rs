@@ -51,6 +51,7 @@ proptest! {
         bench.draw();
         bench.agent(AgentEvent::AgentMessage { message: said.clone() });
         bench.agent(AgentEvent::AgentReasoning { text: said.clone() });
+        bench.app.running = 1;
         bench.hear(begin("c", &command));
         bench.hear(printed("c", &output));
         bench.draw();
@@ -98,7 +99,7 @@ proptest! {
         let whole = bench.app.questions[0].plain("");
         let wanted: String = sandgate_protocol::visible(&command).split_whitespace().collect();
         let shown: String = whole.iter().flat_map(|row| row.split_whitespace()).collect();
-        let shown: String = shown.replace('↪', "").replace('│', "");
+        let shown: String = shown.replace(['↪', '│'], "");
         prop_assume!(!command.contains(['↪', '│']));
         // A character with too many marks is spelled out.
         if !wanted.contains('\u{301}') && wanted.len() < 2000 && wanted.is_ascii() {
@@ -148,6 +149,7 @@ proptest! {
 #[test]
 fn a_flood_is_bounded() {
     let mut bench = Bench::new((80, 24));
+    bench.app.running = 1;
     bench.hear(begin("c", "yes"));
     let chunk = "\x1b[31m\x1b[5;5H\x1b[2Jyes it is\x07\x0e\n".repeat(200);
     let mut sent = 0;

@@ -35,6 +35,7 @@ pub(super) fn info() -> Info {
         provider: "anthropic".to_owned(),
         model: "claude-sonnet-5".to_owned(),
         offline: false,
+        root: "/home/me/project".into(),
         workspace: "~/project".to_owned(),
         trusted: true,
         approval: AskForApproval::OnRequest,

@@ -26,6 +26,12 @@ fn seen_of(name: &str, info: &Info, scene: impl Fn(&mut Bench)) {
     }
 }
 
+/// The model calls for a command.
+fn called(bench: &mut Bench, id: &str) {
+    let (call_id, tool, input) = (CallId::new(id), "shell".to_owned(), String::new());
+    bench.agent(AgentEvent::ToolCallBegin { call_id, tool, input });
+}
+
 const ANSWER: &str = "The test fails because `parse` drops the last line.\n\n```rust\nlet lines = \
                       text.lines(); // no end\n```\n\n1. keep the line\n2. add a test\n";
 
@@ -68,13 +74,24 @@ fn work() {
     seen("running", |bench| {
         bench.write("test it");
         bench.key(KeyCode::Enter);
+        called(bench, "c");
         bench.hear(begin("c", "cargo test --workspace -- --nocapture"));
         let lines: String =
             (1..40).map(|number| format!("test number_{number} ... \x1b[32mok\x1b[0m\n")).collect();
         bench.hear(printed("c", &lines));
         bench.pass(12_300);
     });
+    seen("side_by_side", |bench| {
+        // One that serves, one that runs beside another, and one that is over before it.
+        bench.hear(begin("server", "npx a-server"));
+        bench.write("!sleep 100");
+        bench.key(KeyCode::Enter);
+        bench.hear(begin("own", "sleep 100"));
+        bench.hear(begin("other", "echo done"));
+        bench.hear(ended("other", "done\n", 0, Vec::new()));
+    });
     seen("ended", |bench| {
+        called(bench, "c");
         bench.hear(begin("c", "git push origin main"));
         let text = "fatal: unable to access 'https://github.com/x/y/': Could not resolve host\n";
         bench.hear(ended("c", text, 128, vec![denial()]));
@@ -135,6 +152,21 @@ fn patches() {
     let diff = "--- a/src/lib.rs\n+++ b/src/lib.rs\n@@ -8,4 +8,5 @@\n fn parse(text: &str) -> Vec<&str> {\n-    text.lines().skip(1).collect()\n+    // Every line counts, the last one too, and this comment is a long one.\n+    text.lines().collect()\n }\n";
     let event = || Event::ApplyPatchApprovalRequest(Box::new(patch("p", diff)));
     seen("question_patch", |bench| bench.hear(event()));
+    seen("patched", |bench| {
+        let changes = patch("p", diff).changes;
+        let call_id = CallId::new("call_2");
+        bench.hear(Event::PatchApplyBegin(sandgate_protocol::PatchApplyBegin {
+            call_id: call_id.clone(),
+            auto_approved: true,
+            changes,
+        }));
+        let message = "done".to_owned();
+        bench.hear(Event::PatchApplyEnd(sandgate_protocol::PatchApplyEnd {
+            call_id,
+            success: true,
+            message,
+        }));
+    });
     seen("question_patch_diff", |bench| {
         bench.hear(event());
         bench.draw();
@@ -191,6 +223,7 @@ fn panes() {
         bench.tell(Message::Processes(Vec::new()));
     });
     seen("transcript", |bench| {
+        called(bench, "c");
         bench.hear(begin("c", "seq 1 30"));
         let text: String = (1..31).map(|number| format!("{number}\n")).collect();
         bench.hear(ended("c", &text, 0, Vec::new()));
