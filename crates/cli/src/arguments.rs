@@ -1,5 +1,6 @@
 //! The command line: first parsed, then made sense of.
 
+use crate::acp::{self, AcpArguments, CliAcp};
 #[cfg(unix)]
 use crate::approvals::{self, ApprovalsArguments, CliApprovals};
 use crate::audit::{self, AuditArguments, CliAudit};
@@ -24,6 +25,7 @@ use crate::sandbox::{self, CliSandbox, SandboxArguments};
 use crate::serve::{self, CliServe, ServeArguments};
 use crate::sessions::CliSessionsOnDisk;
 use crate::trust::CliTrust;
+use crate::tui::{self, CliTui, TuiArguments};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory as _, Parser, Subcommand};
 use std::ffi::OsString;
@@ -31,6 +33,8 @@ use std::ffi::OsString;
 /// What the person asked for.
 #[derive(Debug)]
 pub(crate) enum Verb {
+    /// `sandgate` alone.
+    Tui(Box<TuiArguments>),
     /// `sandgate run`.
     Run(RunArguments),
     /// `sandgate sessions`.
@@ -39,6 +43,8 @@ pub(crate) enum Verb {
     Exec(ExecArguments),
     /// `sandgate review`.
     Review(ReviewArguments),
+    /// `sandgate acp`.
+    Acp(AcpArguments),
     /// `sandgate call`.
     Call(CallArguments),
     /// `sandgate mcp`.
@@ -87,11 +93,26 @@ pub(crate) enum Verb {
 /// # Errors
 /// When it makes no sense, or asks for help or the version; the error is what is to be printed.
 pub(crate) fn read() -> Result<Verb, clap::Error> {
-    let words: Vec<OsString> = std::env::args_os().collect();
+    let words = meant(std::env::args_os().collect());
     match without_the_others(&words) {
         Some(verb) => understand(Cli { verb }),
         None => understand(Cli::try_parse_from(words).map_err(explain)?),
     }
+}
+
+/// The same words with the verb that is meant where none is named: a prompt has several words, or stands
+/// after `--`. One word alone is a verb, and a mistyped one is told of.
+fn meant(mut words: Vec<OsString>) -> Vec<OsString> {
+    const ASKS_ABOUT_ALL: [&str; 4] = ["-h", "--help", "-V", "--version"];
+    let is_prompt = match words.get(1).map(|word| word.to_string_lossy()) {
+        None => true,
+        Some(word) if ASKS_ABOUT_ALL.contains(&&*word) => false,
+        Some(word) => word.starts_with('-') || word.contains(char::is_whitespace),
+    };
+    if is_prompt && !words.is_empty() {
+        words.insert(1, OsString::from("tui"));
+    }
+    words
 }
 
 /// Reads the verbs that somebody waits for most by their own options alone: making a parser of all verbs
@@ -110,9 +131,23 @@ fn without_the_others(words: &[OsString]) -> Option<CliVerb> {
     }
 }
 
+const HELP: &str = "\
+Examples:
+  sandgate                             talk with a model here, and decide what it may do
+  sandgate 'fix the failing test'      the same, with something to begin with
+  sandgate run -- make test            one command through the gate
+  sandgate help run                    more about one of them";
+
 /// The gate between an AI agent and your machine.
 #[derive(Debug, Parser)]
-#[command(name = "sandgate", version, max_term_width = 100, subcommand_required = true)]
+#[command(
+    name = "sandgate",
+    version,
+    max_term_width = 100,
+    subcommand_required = true,
+    override_usage = "sandgate [PROMPT]\n       sandgate COMMAND",
+    after_help = HELP
+)]
 struct Cli {
     #[command(subcommand)]
     verb: CliVerb,
@@ -120,6 +155,8 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum CliVerb {
+    /// Work with a model in this terminal; so does sandgate alone
+    Tui(Box<CliTui>),
     /// Run one command through the gate and end with its exit code
     Run(CliRun),
     /// Have a model do something, through the gate
@@ -130,6 +167,8 @@ enum CliVerb {
     Resume(CliResume),
     /// List, show and export conversations
     Sessions(CliSessionsOnDisk),
+    /// Be the agent of an editor, which starts this
+    Acp(CliAcp),
     /// Make the tool calls of a model, as JSON lines
     Call(CliCall),
     /// Be the MCP server of the program that starts this
@@ -183,11 +222,13 @@ pub(crate) fn definition() -> clap::Command {
 /// Turns what was written into what is meant.
 fn understand(cli: Cli) -> Result<Verb, clap::Error> {
     match cli.verb {
+        CliVerb::Tui(cli) => tui::understand(*cli).map(Box::new).map(Verb::Tui),
         CliVerb::Run(run) => run::understand(run).map(Verb::Run),
         CliVerb::Resume(resume) => exec::understand_resume(resume).map(Verb::Exec),
         CliVerb::Sessions(sessions) => Ok(Verb::Sessions(sessions)),
         CliVerb::Exec(exec) => exec::understand(exec).map(Verb::Exec),
         CliVerb::Review(review) => review::understand(review).map(Verb::Review),
+        CliVerb::Acp(acp) => acp::understand(acp).map(Verb::Acp),
         CliVerb::Call(call) => call::understand(call).map(Verb::Call),
         CliVerb::Mcp(mcp) => mcp::understand(mcp).map(Verb::Mcp),
         CliVerb::Serve(serve) => serve::understand(serve).map(Verb::Serve),
@@ -215,7 +256,16 @@ fn understand(cli: Cli) -> Result<Verb, clap::Error> {
 }
 
 /// Adds what the parser cannot know: that the command stands after `--`.
-fn explain(error: clap::Error) -> clap::Error {
+fn explain(mut error: clap::Error) -> clap::Error {
+    let usage = |error: &clap::Error| error.get(ContextKind::Usage).map(ToString::to_string);
+    if error.kind() == ErrorKind::InvalidSubcommand
+        && let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand).cloned()
+        && usage(&error).is_some_and(|usage| usage.contains("sandgate [PROMPT]"))
+    {
+        let tip = format!("a prompt has several words, or stands after --: sandgate -- {word}");
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
+        return error;
+    }
     const TAKE_COMMANDS: [&str; 5] =
         ["run", "sandbox", "policy explain", "policy check", "session start"];
     let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidArg) else { return error };

@@ -5,6 +5,7 @@
 
 #![forbid(unsafe_code)]
 
+mod acp;
 mod agent;
 #[cfg(unix)]
 mod approvals;
@@ -40,6 +41,7 @@ mod settings;
 mod signals;
 mod telemetry;
 mod trust;
+mod tui;
 mod writer;
 
 use arguments::Verb;
@@ -51,10 +53,12 @@ fn main() -> ExitCode {
         false => arguments::read(),
     };
     match asked {
+        Ok(Verb::Tui(arguments)) => tui::tui(*arguments),
         Ok(Verb::Run(arguments)) => run::run(arguments),
         Ok(Verb::Exec(arguments)) => exec::exec(arguments),
         Ok(Verb::Review(arguments)) => review::review(arguments),
         Ok(Verb::Sessions(arguments)) => sessions::sessions(&arguments),
+        Ok(Verb::Acp(arguments)) => acp::acp(arguments),
         Ok(Verb::Call(arguments)) => call::call(&arguments),
         Ok(Verb::Mcp(arguments)) => mcp::mcp(arguments),
         Ok(Verb::Serve(arguments)) => serve::serve(arguments),

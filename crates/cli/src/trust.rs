@@ -130,31 +130,91 @@ pub(crate) fn ask(sources: &Sources, loaded: &Loaded) -> Result<bool, SettingsEr
     if !is_person_there() {
         return Ok(false);
     }
-    let Ok(preview) = loaded.preview(sources) else { return Ok(false) };
-    let listed = loosened(&preview);
-    let changed = loaded.trust.is_trusted();
-    if !preview.matters || (changed && listed.is_empty()) {
-        return Ok(false);
-    }
-    let described = described(&preview, &listed);
-    let (question, choices, answers): (_, _, &[&str]) = match changed {
+    let Some(open) = OpenTrust::of(sources, loaded) else { return Ok(false) };
+    let (question, choices, answers): (_, _, &[&str]) = match open.changed {
         false => (
-            format!("{described}\nDo you trust it?\n"),
+            format!("{}\nDo you trust it?\n", open.text),
             "  [y] yes\n  [n] no, and do not ask again\n  [l] ask me later",
             &["y", "n", "l"],
         ),
         true => (
-            format!("{described}\nYou trust it, but have not seen this. Shall it count?\n"),
+            format!("{}\nYou trust it, but have not seen this. Shall it count?\n", open.text),
             "  [y] yes\n  [l] not now",
             &["y", "l"],
         ),
     };
-    let root = &preview.project.trust_root;
     match ask_person(&question, choices, answers).as_deref() {
-        Some("y") => note(root, TrustLevel::Trusted, &preview.files.fingerprints()).map(|()| true),
-        Some("n") => note(root, TrustLevel::Untrusted, &[]).map(|()| true),
+        Some("y") => open.settle(true).map(|()| true),
+        Some("n") => open.settle(false).map(|()| true),
         _ => Ok(false),
     }
+}
+
+/// A directory that the person has to be asked about before work begins in it.
+pub(crate) struct OpenTrust {
+    /// What they should know.
+    pub(crate) text: String,
+    /// They trust it, and have not seen what it loosens now.
+    pub(crate) changed: bool,
+    preview: Preview,
+}
+
+impl OpenTrust {
+    /// None if there is nothing to ask.
+    pub(crate) fn of(sources: &Sources, loaded: &Loaded) -> Option<Self> {
+        let preview = loaded.preview(sources).ok()?;
+        let listed = loosened(&preview);
+        let changed = loaded.trust.is_trusted();
+        let asks = preview.matters && !(changed && listed.is_empty());
+        asks.then(|| Self { text: described(&preview, &listed), changed, preview })
+    }
+
+    /// Writes the answer down.
+    ///
+    /// # Errors
+    /// When that cannot be done.
+    pub(crate) fn settle(&self, trusted: bool) -> Result<(), SettingsError> {
+        let root = &self.preview.project.trust_root;
+        match trusted {
+            true => note(root, TrustLevel::Trusted, &self.preview.files.fingerprints()),
+            false => note(root, TrustLevel::Untrusted, &[]),
+        }
+    }
+}
+
+/// What is to be known about a directory before it is trusted, and whether it loosens something.
+///
+/// # Errors
+/// When it cannot be looked at.
+pub(crate) fn look(directory: &Path) -> Result<(String, bool), SettingsError> {
+    let sources = sources(&CliSettings::default(), directory, Vec::new());
+    let preview = preview(&sources)?;
+    let listed = loosened(&preview);
+    let word = match load(&sources)?.trust {
+        TrustState::Trusted | TrustState::ChangedSince { .. } => "You trust",
+        TrustState::Unknown | TrustState::Untrusted => "You do not trust",
+    };
+    Ok((format!("{word} {}", described(&preview, &listed)), !listed.is_empty()))
+}
+
+/// Writes down whether a directory is trusted, with all that it loosens now.
+///
+/// # Errors
+/// When that cannot be done.
+pub(crate) fn decide(directory: &Path, trusted: bool) -> Result<String, SettingsError> {
+    let preview = preview(&sources(&CliSettings::default(), directory, Vec::new()))?;
+    let root = &preview.project.trust_root;
+    let word = match trusted {
+        true => {
+            note(root, TrustLevel::Trusted, &preview.files.fingerprints())?;
+            "is trusted"
+        }
+        false => {
+            note(root, TrustLevel::Untrusted, &[])?;
+            "is not trusted"
+        }
+    };
+    Ok(format!("{} {word}", shown(root)))
 }
 
 /// Everything that trusting it would loosen, a line each.

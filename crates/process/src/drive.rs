@@ -185,10 +185,22 @@ async fn pump(
     let mut err = Buffer::new();
     let mut drained = 0;
     loop {
-        let (stream, buffer, read) = tokio::select! {
-            n = next(&mut stdout, &mut out) => (OutputStream::Stdout, &mut out, n),
-            n = next(&mut stderr, &mut err) => (OutputStream::Stderr, &mut err, n),
+        let either = async {
+            tokio::select! {
+                n = next(&mut stdout, &mut out) => (OutputStream::Stdout, n),
+                n = next(&mut stderr, &mut err) => (OutputStream::Stderr, n),
+            }
+        };
+        let (stream, read) = tokio::select! {
+            // It was not silent if there is something to read by the time that somebody looks, however
+            // long it took until somebody did.
+            biased;
+            read = either => read,
             () = silence(&mut drain) => return Pumped::StillOpen,
+        };
+        let buffer = match stream {
+            OutputStream::Stdout => &mut out,
+            OutputStream::Stderr => &mut err,
         };
         // A pipe that cannot be read has nothing more to say.
         let n = read.unwrap_or(0);

@@ -198,6 +198,34 @@ fn show(directory: &Path, wanted: &Wanted, json: bool) -> Result<(String, u8), A
     Ok((text, 0))
 }
 
+/// What a front end has had recorded since then: a moment and a line for each call.
+///
+/// # Errors
+/// When the log cannot be read.
+pub(crate) fn lines_of(
+    front_end: &str,
+    since: Timestamp,
+) -> Result<Vec<(String, String)>, AuditError> {
+    let Some(home) = config_home() else { return Ok(Vec::new()) };
+    let mut rows = calls::Rows::default();
+    for entry in entries(&audit_directory(&home), Some(since))? {
+        rows.add(entry?, None);
+    }
+    let zone = jiff::tz::TimeZone::system();
+    let line = |row: &Row| match row {
+        Row::Call(call)
+            if call.asked.as_ref().is_some_and(|asked| asked.front_end == front_end) =>
+        {
+            let time = call.time.to_zoned(zone.clone()).strftime("%H:%M:%S").to_string();
+            let parts = [words::decision(call), words::place(call), words::exit(call)];
+            let said: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+            Some((time, format!("{}\n{}", words::what(call), said.join(" · "))))
+        }
+        _ => None,
+    };
+    Ok(rows.finish().iter().filter_map(line).collect())
+}
+
 fn count(
     directory: &Path,
     since: Option<Timestamp>,

@@ -200,6 +200,30 @@ pub(super) fn explain(arguments: &ExplainArguments) -> u8 {
     }
 }
 
+/// The same for a command of a session whose policies are known, without colours.
+pub(crate) fn in_words(
+    argv: &[String],
+    directory: &std::path::Path,
+    approval: AskForApproval,
+    sandbox: &SandboxPolicy,
+    rules: &Rules,
+) -> String {
+    let around = match surroundings(directory) {
+        Ok(around) => beside(around, sandbox),
+        Err(error) => return error.to_string(),
+    };
+    let judgement = judge(argv, &around, rules);
+    let proposal = propose(&judgement, None);
+    let availability = match enforcement().sandbox {
+        SandboxType::None => SandboxAvailability::Unavailable,
+        _ => SandboxAvailability::Available,
+    };
+    let permissions = SandboxPermissions::UseDefault;
+    let terms = Terms { approval, sandbox, permissions, availability };
+    let explanation = sandgate_runtime::policy::explain(argv, &judgement, &terms, proposal);
+    anstream::adapter::strip_str(&tree(&explanation).render()).to_string()
+}
+
 /// Adds what the session may write to beside its workspace.
 fn beside(mut around: Surroundings, policy: &SandboxPolicy) -> Surroundings {
     if let SandboxPolicy::WorkspaceWrite { writable_roots, .. } = policy {

@@ -7,6 +7,8 @@ mod harmless;
 mod list;
 mod tree;
 
+pub(crate) use explain::in_words;
+
 use crate::arguments::as_text;
 use crate::{exit, notes};
 use anstream::AutoStream;

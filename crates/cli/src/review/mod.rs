@@ -13,8 +13,8 @@ use crate::signals::Signals;
 use crate::{exit, notes};
 use change::change;
 use sandgate_agent::{
-    Changes, Conversation, Finding, Review, ReviewSubject, TurnEnd, read_review, review_input,
-    review_options,
+    Changes, Conversation, ConversationOptions, Finding, Provider, Review, ReviewSubject, TurnEnd,
+    read_review, review_input, review_options,
 };
 use sandgate_protocol::{
     AskForApproval, SIGNAL_INTERRUPT, SandboxPolicy, SessionSource, SubAgentSource, visible,
@@ -76,7 +76,8 @@ async fn work(
     let approver = decider.can_answer().then(|| session.approver(decide.answering()));
     let _on_desk = lay_on_desk(&session, &decide, &decider, None).await?;
     let mut watch = Watch::new(Show::new(false), decider, approver, stop.clone());
-    let reviewing = look(session.requester(), agent, arguments.subject, stop);
+    let reviewing =
+        look(session.requester(), agent.provider, agent.options, arguments.subject, stop);
     let events = session.events(Delivery::Complete).await;
     let looked = watch.until(events, reviewing).await?;
     if let Some(signal) = signals.received() {
@@ -133,7 +134,8 @@ enum Looked {
 /// Has a subagent look at the change, in a session that can change nothing and ask for nothing.
 async fn look(
     requester: Requester,
-    agent: PreparedAgent,
+    provider: Arc<dyn Provider>,
+    options: ConversationOptions,
     subject: ReviewSubject,
     stop: Stop,
 ) -> Looked {
@@ -154,8 +156,7 @@ async fn look(
         Ok(child) => child,
         Err(error) => return Looked::Failed(error.to_string()),
     };
-    let options = review_options(&agent.options);
-    let mut conversation = Conversation::start(child, agent.provider, options);
+    let mut conversation = Conversation::start(child, provider, review_options(&options));
     match conversation.turn(review_input(&subject, &changes), &stop.child()).await {
         TurnEnd::Complete { last_message } => {
             Looked::Answered(last_message.unwrap_or_default(), changes)
@@ -163,6 +164,35 @@ async fn look(
         TurnEnd::Aborted => Looked::CalledOff,
         TurnEnd::Limit(why) => Looked::Failed(why),
         TurnEnd::Failed(error) => Looked::Failed(error.to_string()),
+    }
+}
+
+/// Has what is not committed looked at in a session that goes on, and says what was found as markdown.
+///
+/// # Errors
+/// When nothing could be said, with the reason.
+pub(crate) async fn look_at_uncommitted(
+    requester: Requester,
+    provider: Arc<dyn Provider>,
+    options: ConversationOptions,
+    stop: Stop,
+) -> Result<String, String> {
+    match look(requester, provider, options, ReviewSubject::Uncommitted, stop).await {
+        Looked::NothingChanged => Ok("There is nothing to review.".to_owned()),
+        Looked::CalledOff => Err("the review was called off".to_owned()),
+        Looked::Failed(why) => Err(why),
+        Looked::Answered(answer, changes) => Ok(match read_review(&answer, &changes) {
+            Some(review) => {
+                let mut text = format!("**Review:** {}\n\n", review.summary);
+                for finding in review.findings.iter().map(shown) {
+                    // A line of its own ends the block, and no finding has one.
+                    let finding = in_words(&finding).replace("```", "` ` `");
+                    text += &format!("```\n{finding}```\n");
+                }
+                text
+            }
+            None => answer,
+        }),
     }
 }
 

@@ -122,11 +122,6 @@ impl Door {
         matches!(self.listener, Listener::Tls(..))
     }
 
-    /// Whether a browser can open it.
-    pub(super) fn is_for_browsers(&self) -> bool {
-        self.address.starts_with("http")
-    }
-
     pub(super) fn split(self) -> (Listener, Option<SocketPath>) {
         (self.listener, self.socket)
     }

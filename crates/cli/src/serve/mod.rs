@@ -16,7 +16,7 @@ use sandgate_protocol::visible_line;
 use sandgate_runtime::{Desk, Runtime, Stop};
 use sandgate_server::http::{Limits, Reached, Server, ServerOptions, Tokens, serve as serve_http};
 use std::io::{self, IsTerminal as _, Write as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use token_file::TokenFile;
@@ -66,6 +66,8 @@ async fn work(
         io::Error::new(error.kind(), format!("cannot use {}: {error}", workspace.display()))
     })?;
     let desk = Arc::new(Desk::default());
+    let console = format!("{}/#token={}", door.address(), tokens.approver().reveal());
+    let _on_socket = lay_open(&desk, &home, &console);
     let server = Server::new(ServerOptions {
         opener: Arc::new(CliOpener { runtime, session, model }),
         desk: Arc::clone(&desk),
@@ -86,7 +88,7 @@ async fn work(
         limits: Limits::default(),
     });
     let file = TokenFile::write(&directory, door.name(), door.address(), tokens.requester())?;
-    tell(&door, &file, &tokens);
+    tell(door.address(), &file, &console);
     let (listener, _socket) = door.split();
     let end = CancellationToken::new();
     let ending = async {
@@ -100,20 +102,31 @@ async fn work(
     Ok(0)
 }
 
+/// Lets `sandgate approvals` answer, and `sandgate console` find the console.
+#[cfg(unix)]
+fn lay_open(desk: &Arc<Desk>, home: &Path, console: &str) -> Option<sandgate_runtime::DeskSocket> {
+    desk.set_console(console);
+    let listening = desk.listen(home);
+    let told = listening.map_err(|error| {
+        let why = format!("sandgate approvals and sandgate console do not work: {error}");
+        let _ = io::stderr().write_all(&notes::warning(&visible_line(&why)));
+    });
+    told.ok()
+}
+
+/// There is no such socket here.
+#[cfg(not(unix))]
+fn lay_open(_: &Arc<Desk>, _: &Path, _: &str) {}
+
 /// Says where it serves. The approver's token is shown to a person only, at a terminal: what goes to a file
 /// a caged command could read.
-fn tell(door: &Door, file: &TokenFile, tokens: &Tokens) {
+fn tell(address: &str, file: &TokenFile, console: &str) {
     let stderr = io::stderr();
-    let address = door.address();
     let mut text = notes::hint(&format!("serving on {address}"));
     let place = file.path().display();
     text.extend(notes::hint(&format!("an agent finds its token in {place}")));
-    let console = door.is_for_browsers();
-    text.extend(match stderr.is_terminal() && console {
-        true => {
-            let token = tokens.approver().reveal();
-            notes::hint(&format!("approve in the console: {address}/#token={token}"))
-        }
+    text.extend(match stderr.is_terminal() {
+        true => notes::hint(&format!("approve in the console: {console}")),
         false => notes::hint("sandgate console prints the address where you approve"),
     });
     let _ = stderr.lock().write_all(&text);

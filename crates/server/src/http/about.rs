@@ -76,11 +76,7 @@ pub(super) async fn metrics(State(server): State<Arc<Server>>) -> Response {
         ("sandgate_conversations", "Conversations that are open.", open.len()),
         ("sandgate_conversations_working", "Conversations in which a turn is taken.", working),
         ("sandgate_event_subscribers", "Streams of events that are being read.", listeners),
-        (
-            "sandgate_open_approvals",
-            "Questions that wait for a person.",
-            server.questions.open().len(),
-        ),
+        ("sandgate_open_approvals", "Questions that wait for a person.", server.questions.count()),
         ("sandgate_connections", "Connections that are open.", server.connections()),
     ];
     for (name, help, value) in gauges {

@@ -1,6 +1,7 @@
 //! The open questions, and their answers.
 
 use super::body::{Json, Path};
+use super::elsewhere::{Elsewhere, WatchElsewhere};
 use super::problem::Problem;
 use super::server::Server;
 use super::sse::{self, Source, streamed};
@@ -13,7 +14,7 @@ use sandgate_runtime::{AnswerError, Desk, OpenQuestion};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 use std::io;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::watch;
 use utoipa::ToSchema;
 
@@ -23,44 +24,71 @@ const ANSWERED_BY: &str = "console";
 /// How many answered questions are remembered, to tell whoever comes second.
 const REMEMBERED: usize = 256;
 
-/// The longest word to a model that goes with a no, in bytes.
+/// The longest word to a model that goes with a no, in characters.
 const MOST_FEEDBACK: usize = 16 * 1024;
 
-/// The questions that can be answered here: those on the desk of this program.
+/// The questions that can be answered here: those on the desk of this program, and those of the others.
 pub(super) struct Questions {
     desk: Arc<Desk>,
+    elsewhere: Elsewhere,
     answered: Mutex<VecDeque<String>>,
 }
 
 impl Questions {
-    pub(super) fn on(desk: Arc<Desk>) -> Self {
-        Self { desk, answered: Mutex::default() }
+    pub(super) fn on(desk: Arc<Desk>, settings: Option<&std::path::Path>) -> Self {
+        Self { desk, elsewhere: Elsewhere::in_settings(settings), answered: Mutex::default() }
+    }
+
+    /// How many this program has.
+    pub(super) fn count(&self) -> usize {
+        self.desk.open().len()
     }
 
     /// All that are open.
-    pub(super) fn open(&self) -> Vec<OpenQuestion> {
-        self.desk.open()
+    async fn open(&self) -> Approvals {
+        self.with(&self.elsewhere.open().await)
     }
 
-    fn changes(&self) -> watch::Receiver<u64> {
-        self.desk.changes()
+    /// Ours, with those of others.
+    fn with(&self, elsewhere: &[OpenQuestion]) -> Approvals {
+        let mut approvals = self.desk.open();
+        approvals.extend_from_slice(elsewhere);
+        approvals.sort_by_key(|question| question.asked);
+        Approvals { approvals }
     }
 
-    fn answer(&self, id: &str, decision: ReviewDecision) -> Result<(), Problem> {
-        let mut answered = self.answered.lock().unwrap_or_else(PoisonError::into_inner);
-        match self.desk.answer(id, decision, ANSWERED_BY) {
+    async fn answer(&self, id: &str, decision: ReviewDecision) -> Result<(), Problem> {
+        match self.desk.answer(id, decision.clone(), ANSWERED_BY) {
             Ok(()) => {
-                if answered.len() >= REMEMBERED {
-                    answered.pop_front();
-                }
-                answered.push_back(id.to_owned());
+                self.remember(id);
                 Ok(())
             }
-            Err(AnswerError::NoSuchQuestion { .. }) if answered.iter().any(|one| one == id) => {
+            Err(AnswerError::NoSuchQuestion { .. }) if self.has_answered(id) => {
                 Err(AnswerError::AlreadyAnswered { by: ANSWERED_BY.to_owned() }.into())
+            }
+            Err(AnswerError::NoSuchQuestion { .. }) => {
+                self.elsewhere.answer(id, decision).await?;
+                self.remember(id);
+                Ok(())
             }
             Err(error) => Err(error.into()),
         }
+    }
+
+    fn has_answered(&self, id: &str) -> bool {
+        self.answered().iter().any(|one| one == id)
+    }
+
+    fn remember(&self, id: &str) {
+        let mut answered = self.answered();
+        if answered.len() >= REMEMBERED {
+            answered.pop_front();
+        }
+        answered.push_back(id.to_owned());
+    }
+
+    fn answered(&self) -> MutexGuard<'_, VecDeque<String>> {
+        self.answered.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -73,34 +101,28 @@ pub(crate) struct Approvals {
 
 /// An answer.
 #[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct AnswerBody {
-    /// Yes or no, and for how long.
-    decision: DecisionWord,
-    /// How long a grant lasts: with `approved_with_grant`, and with nothing else.
-    #[schema(value_type = Option<ScopeWord>)]
-    scope: Option<GrantScope>,
-    /// What the model is told: with `denied`, and with nothing else.
-    #[schema(max_length = 16384)]
-    feedback: Option<String>,
-}
-
-/// Yes or no.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum DecisionWord {
+#[serde(tag = "decision", rename_all = "snake_case", deny_unknown_fields)]
+pub(crate) enum AnswerBody {
     /// Yes, this once.
-    Approved,
+    Approved {},
     /// Yes, and do not ask again for the same in this session.
-    ApprovedForSession,
+    ApprovedForSession {},
     /// Yes, and the proposed rule is kept.
-    ApprovedWithRule,
+    ApprovedWithRule {},
     /// Only what was blocked is opened.
-    ApprovedWithGrant,
+    ApprovedWithGrant {
+        /// For how long.
+        #[schema(value_type = ScopeWord)]
+        scope: GrantScope,
+    },
     /// No; the work goes on without it.
-    Denied,
+    Denied {
+        /// What the model is told.
+        #[schema(max_length = 16384)]
+        feedback: Option<String>,
+    },
     /// No, and the work stops.
-    Abort,
+    Abort {},
 }
 
 /// How long a grant lasts.
@@ -115,36 +137,46 @@ pub(crate) enum ScopeWord {
 /// Lists the open questions.
 #[utoipa::path(get, path = "/approvals", tag = "approvals", responses((status = 200, body = Approvals)))]
 pub(super) async fn list(State(server): State<Arc<Server>>) -> axum::Json<Approvals> {
-    axum::Json(Approvals { approvals: server.questions.open() })
+    axum::Json(server.questions.open().await)
 }
 
 /// All open questions, again whenever they change.
 #[utoipa::path(get, path = "/approvals/events", tag = "approvals",
-    responses((status = 200, body = String, content_type = "text/event-stream",
+    responses((status = 200, body = sse::Sent, content_type = "text/event-stream",
         description = "Events of the type `approvals`, each with the whole list as `data`")))]
 pub(super) async fn events(State(server): State<Arc<Server>>) -> Response {
-    let mut changes = server.questions.changes();
+    let mut changes = server.questions.desk.changes();
     // The list as it is comes first.
     changes.mark_changed();
-    streamed(Watching { changes, server })
+    let elsewhere = server.questions.elsewhere.watch();
+    streamed(Watching { changes, elsewhere, others: Vec::new(), server })
 }
 
 struct Watching {
     server: Arc<Server>,
     changes: watch::Receiver<u64>,
+    elsewhere: WatchElsewhere,
+    /// What was last heard from there.
+    others: Vec<OpenQuestion>,
 }
 
 impl Source for Watching {
     async fn next(&mut self) -> io::Result<Option<Bytes>> {
-        tokio::select! {
-            () = self.server.stop.cancel.cancelled() => Ok(None),
-            changed = self.changes.changed() => match changed {
-                Ok(()) => {
-                    let approvals = Approvals { approvals: self.server.questions.open() };
-                    sse::event("approvals", None, &approvals).map(Some)
+        loop {
+            tokio::select! {
+                () = self.server.stop.cancel.cancelled() => return Ok(None),
+                changed = self.changes.changed() => if changed.is_err() {
+                    return Ok(None);
+                },
+                others = self.elsewhere.next() => {
+                    if others == self.others {
+                        continue;
+                    }
+                    self.others = others;
                 }
-                Err(_) => Ok(None),
-            },
+            }
+            let approvals = self.server.questions.with(&self.others);
+            return sse::event("approvals", None, &approvals).map(Some);
         }
     }
 }
@@ -158,34 +190,22 @@ pub(super) async fn answer(
     Path(id): Path<String>,
     Json(body): Json<AnswerBody>,
 ) -> Result<StatusCode, Problem> {
-    server.questions.answer(&id, body.decide()?)?;
+    server.questions.answer(&id, body.decide()?).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
 impl AnswerBody {
     fn decide(self) -> Result<ReviewDecision, Problem> {
-        if self.scope.is_some() != (self.decision == DecisionWord::ApprovedWithGrant) {
-            return Err(Problem::unprocessable(
-                "a scope goes with approved_with_grant, and only there",
-            ));
-        }
-        if self.feedback.is_some() && self.decision != DecisionWord::Denied {
-            return Err(Problem::unprocessable("feedback goes with denied"));
-        }
-        if self.feedback.as_ref().is_some_and(|feedback| feedback.len() > MOST_FEEDBACK) {
-            return Err(Problem::unprocessable("the feedback is too long"));
-        }
-        Ok(match (self.decision, self.scope) {
-            (DecisionWord::ApprovedWithGrant, Some(scope)) => {
-                ReviewDecision::ApprovedWithGrant { scope }
+        Ok(match self {
+            Self::Approved {} => ReviewDecision::Approved,
+            Self::ApprovedForSession {} => ReviewDecision::ApprovedForSession,
+            Self::ApprovedWithRule {} => ReviewDecision::ApprovedWithRule,
+            Self::ApprovedWithGrant { scope } => ReviewDecision::ApprovedWithGrant { scope },
+            Self::Denied { feedback: Some(words) } if words.chars().count() > MOST_FEEDBACK => {
+                return Err(Problem::bad("the feedback is too long"));
             }
-            (DecisionWord::Approved, _) => ReviewDecision::Approved,
-            (DecisionWord::ApprovedForSession, _) => ReviewDecision::ApprovedForSession,
-            (DecisionWord::ApprovedWithRule, _) => ReviewDecision::ApprovedWithRule,
-            (DecisionWord::Abort, _) => ReviewDecision::Abort,
-            (DecisionWord::Denied | DecisionWord::ApprovedWithGrant, _) => {
-                ReviewDecision::Denied { feedback: self.feedback }
-            }
+            Self::Denied { feedback } => ReviewDecision::Denied { feedback },
+            Self::Abort {} => ReviewDecision::Abort,
         })
     }
 }

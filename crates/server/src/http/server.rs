@@ -129,7 +129,7 @@ impl Server {
         let canonical = |directory: PathBuf| directory.canonicalize().unwrap_or(directory);
         Arc::new(Self {
             opener: options.opener,
-            questions: Questions::on(Arc::clone(&options.desk)),
+            questions: Questions::on(Arc::clone(&options.desk), options.settings.as_deref()),
             desk: options.desk,
             settings: options.settings,
             scratch: options.scratch,

@@ -105,6 +105,8 @@ impl Client {
 #[derive(Debug, Default)]
 pub(crate) struct Frames {
     rest: Vec<u8>,
+    /// How much of it was looked through.
+    looked: usize,
 }
 
 /// One of them.
@@ -120,10 +122,12 @@ impl Frames {
     pub(crate) fn take(&mut self, bytes: &[u8]) -> Vec<Frame> {
         self.rest.extend_from_slice(bytes);
         let mut frames = Vec::new();
-        while let Some(end) = self.rest.windows(2).position(|two| two == b"\n\n") {
-            let text: Vec<u8> = self.rest.drain(..end + 2).collect();
+        while let Some(end) = self.rest[self.looked..].windows(2).position(|two| two == b"\n\n") {
+            let text: Vec<u8> = self.rest.drain(..self.looked + end + 2).collect();
+            self.looked = 0;
             frames.extend(frame(std::str::from_utf8(&text).unwrap()));
         }
+        self.looked = self.rest.len().saturating_sub(1);
         frames
     }
 }

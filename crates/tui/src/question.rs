@@ -1,0 +1,496 @@
+//! A question: what is asked, what can be answered, and which keys count.
+//!
+//! Every row of it begins with a bar that nothing else draws, and whatever came from a model, a command or
+//! a file is indented behind it. A key counts only after the question has been on the screen, with no key
+//! pressed, for a moment: what was typed for something else answers nothing.
+
+use crate::diff::{self, shown_path};
+use crate::paint::Picture;
+use crate::text::{cut, harmless, harmless_lines, wrap};
+use crate::theme::{ACCENT, BAD, DIM, GOOD, KEY, MIND, PLAIN, STRONG};
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use ratatui::style::Style;
+use ratatui::text::{Line, Span};
+use sandgate_protocol::{
+    ApplyPatchApprovalRequest, ApprovalId, ExecApprovalRequest, GrantScope, ReviewDecision,
+    RiskLevel,
+};
+use std::path::Path;
+use std::time::Duration;
+use unicode_width::UnicodeWidthStr as _;
+
+/// How long no key may be pressed before one counts.
+pub(crate) const GUARD: Duration = Duration::from_millis(300);
+/// How many refusals are listed.
+const MOST_DENIALS: usize = 8;
+/// The longest sentence to the agent, in bytes.
+const LONGEST_FEEDBACK: usize = 4096;
+
+/// A question that waits for its answer.
+#[derive(Debug)]
+pub(crate) struct Question {
+    pub(crate) asked: Asked,
+    /// Since when it has been on the screen with no key pressed.
+    quiet_since: Option<Duration>,
+    page: Page,
+    scroll: usize,
+    /// Keys that did not count, since one did.
+    thrown: bool,
+}
+
+#[derive(Debug)]
+pub(crate) enum Asked {
+    Exec(Box<ExecApprovalRequest>),
+    Patch(Box<ApplyPatchApprovalRequest>),
+}
+
+/// What of it is shown.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Page {
+    Question,
+    /// Why it is asked, at length.
+    Explained(String),
+    /// What would change.
+    Diff,
+    /// The person writes what the agent is told.
+    Telling(String),
+}
+
+/// What a key came to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Pressed {
+    Nothing,
+    Answer(ReviewDecision),
+    /// More is to be found out about the command.
+    Explain,
+}
+
+impl Question {
+    pub(crate) fn new(asked: Asked) -> Self {
+        Self { asked, quiet_since: None, page: Page::Question, scroll: 0, thrown: false }
+    }
+
+    pub(crate) fn id(&self) -> &ApprovalId {
+        match &self.asked {
+            Asked::Exec(request) => &request.approval_id,
+            Asked::Patch(request) => &request.approval_id,
+        }
+    }
+
+    /// What it is about, in a few words.
+    pub(crate) fn summary(&self) -> String {
+        match &self.asked {
+            Asked::Exec(request) => request.command_text.replace('\n', " ⏎ "),
+            Asked::Patch(request) => {
+                let paths = request.changes.iter().map(|change| shown_path(&change.path));
+                format!("change {}", paths.collect::<Vec<_>>().join(", "))
+            }
+        }
+    }
+
+    /// It is on the screen.
+    pub(crate) fn drawn(&mut self, at: Duration) {
+        self.quiet_since.get_or_insert(at);
+    }
+
+    /// It is not on the screen any longer, and has to be seen anew.
+    pub(crate) fn hidden(&mut self) {
+        self.quiet_since = None;
+    }
+
+    /// What the policy says about the command.
+    pub(crate) fn explained(&mut self, text: String) {
+        self.page = Page::Explained(text);
+        self.scroll = 0;
+    }
+
+    fn offers_session(&self) -> bool {
+        match &self.asked {
+            Asked::Exec(request) => request.grant_offer.is_none(),
+            Asked::Patch(request) => !request.only_once,
+        }
+    }
+
+    /// Takes a key that was pressed at a moment.
+    pub(crate) fn key(&mut self, key: KeyEvent, at: Duration) -> Pressed {
+        match self.quiet_since {
+            Some(since) if at >= since.saturating_add(GUARD) => {}
+            since => {
+                // It was meant for something else. What follows it may be, too.
+                self.quiet_since = since.map(|since| since.max(at));
+                self.thrown = true;
+                return Pressed::Nothing;
+            }
+        }
+        self.thrown = false;
+        let control = key.modifiers.contains(KeyModifiers::CONTROL);
+        if control && key.code == KeyCode::Char('c') {
+            return Pressed::Answer(ReviewDecision::Abort);
+        }
+        if let Page::Telling(text) = &mut self.page {
+            match key.code {
+                KeyCode::Esc => self.page = Page::Question,
+                KeyCode::Enter => {
+                    let text = text.trim().to_owned();
+                    let feedback = Some(text).filter(|text| !text.is_empty());
+                    return Pressed::Answer(ReviewDecision::Denied { feedback });
+                }
+                KeyCode::Backspace => {
+                    text.pop();
+                }
+                KeyCode::Char('u') if control => text.clear(),
+                KeyCode::Char(c) if !control && text.len() < LONGEST_FEEDBACK => text.push(c),
+                _ => {}
+            }
+            return Pressed::Nothing;
+        }
+        if control || key.modifiers.contains(KeyModifiers::ALT) {
+            return Pressed::Nothing;
+        }
+        self.choice(key.code)
+    }
+
+    fn choice(&mut self, code: KeyCode) -> Pressed {
+        let (grant, rule) = match &self.asked {
+            Asked::Exec(request) => {
+                (request.grant_offer.is_some(), request.proposed_rule.is_some())
+            }
+            Asked::Patch(_) => (false, false),
+        };
+        let is_patch = matches!(self.asked, Asked::Patch(_));
+        let granted = |scope| Pressed::Answer(ReviewDecision::ApprovedWithGrant { scope });
+        match code {
+            KeyCode::Char('y') => return Pressed::Answer(ReviewDecision::Approved),
+            KeyCode::Char('s') if self.offers_session() => {
+                return Pressed::Answer(ReviewDecision::ApprovedForSession);
+            }
+            KeyCode::Char('g') if grant => return granted(GrantScope::Call),
+            KeyCode::Char('G') if grant => return granted(GrantScope::Session),
+            KeyCode::Char('r') if rule => return Pressed::Answer(ReviewDecision::ApprovedWithRule),
+            KeyCode::Char('a') => return Pressed::Answer(ReviewDecision::Abort),
+            KeyCode::Char('n') => self.page = Page::Telling(String::new()),
+            KeyCode::Char('e') => match self.page {
+                Page::Explained(_) => self.turn_to(Page::Question),
+                _ => return Pressed::Explain,
+            },
+            KeyCode::Char('d') if is_patch => match self.page {
+                Page::Diff => self.turn_to(Page::Question),
+                _ => self.turn_to(Page::Diff),
+            },
+            KeyCode::Esc => self.turn_to(Page::Question),
+            KeyCode::Up => self.scroll = self.scroll.saturating_sub(1),
+            KeyCode::Down => self.scroll = self.scroll.saturating_add(1),
+            KeyCode::PageUp => self.scroll = self.scroll.saturating_sub(10),
+            KeyCode::PageDown | KeyCode::Char(' ') => self.scroll = self.scroll.saturating_add(10),
+            _ => {}
+        }
+        Pressed::Nothing
+    }
+
+    fn turn_to(&mut self, page: Page) {
+        self.page = page;
+        self.scroll = 0;
+    }
+
+    /// Draws it, in no more than this room. `waiting` is how many further ones wait; `sandbox` is what
+    /// confines commands.
+    pub(crate) fn picture(
+        &mut self,
+        width: usize,
+        height: usize,
+        waiting: usize,
+        sandbox: &str,
+    ) -> Picture {
+        let inner = width.saturating_sub(BAR.width()).max(8);
+        let mut rows = vec![self.title(inner, waiting), Line::default()];
+        let body = self.body(inner, sandbox);
+        let foot = self.foot(inner);
+        let room = height.saturating_sub(rows.len() + foot.len() + 2).max(1);
+        let most = body.len().saturating_sub(room);
+        self.scroll = self.scroll.min(most);
+        let below = body.len().saturating_sub(self.scroll + room);
+        let is_cut = most > 0;
+        rows.extend(body.into_iter().skip(self.scroll).take(room));
+        rows.push(match is_cut {
+            true => {
+                let text = format!("↑ {} · ↓ {below} more rows: arrows, page keys", self.scroll);
+                Line::styled(cut(&text, inner), MIND)
+            }
+            false => Line::default(),
+        });
+        let cursor = match &self.page {
+            // The cursor stands where the sentence ends.
+            Page::Telling(_) => {
+                foot.last().map(|last| (BAR.width() + last.width(), rows.len() + foot.len() - 1))
+            }
+            _ => None,
+        };
+        rows.extend(foot);
+        let barred = rows.into_iter().map(|row| {
+            let mut spans = vec![Span::styled(BAR, self.bar_style())];
+            spans.extend(row.spans.into_iter().map(|span| span.patch_style(row.style)));
+            Line::from(spans)
+        });
+        Picture {
+            rows: barred.take(height).collect(),
+            cursor: cursor.filter(|(_, row)| *row < height),
+        }
+    }
+
+    fn bar_style(&self) -> Style {
+        match &self.asked {
+            Asked::Exec(request) if !request.denials.is_empty() => BAD,
+            _ => MIND,
+        }
+    }
+
+    fn title(&self, width: usize, waiting: usize) -> Line<'static> {
+        let title = match &self.asked {
+            Asked::Exec(request) if !request.denials.is_empty() => "The sandbox blocked this",
+            Asked::Exec(request) if request.justification.is_some() => {
+                "This wants to leave the sandbox"
+            }
+            Asked::Exec(_) => "May this run?",
+            Asked::Patch(_) => "May these files be changed?",
+        };
+        let mut spans = vec![Span::styled(title, self.bar_style().patch(STRONG))];
+        if waiting > 0 {
+            let count = format!("1 of {}", waiting + 1);
+            let room = width.saturating_sub(title.width() + count.width()).max(1);
+            spans.push(Span::styled(format!("{}{count}", " ".repeat(room)), DIM));
+        }
+        Line::from(spans)
+    }
+
+    fn body(&self, width: usize, sandbox: &str) -> Vec<Line<'static>> {
+        match (&self.page, &self.asked) {
+            (Page::Explained(text), _) => {
+                let (first, rest) = (Span::raw(""), Span::raw("      "));
+                let lines = harmless_lines(text.trim_end()).into_iter();
+                lines.flat_map(|line| wrap(&Line::raw(line), width, &first, &rest)).collect()
+            }
+            (Page::Diff, Asked::Patch(request)) => {
+                let mut rows = Vec::new();
+                for change in &request.changes {
+                    rows.extend(diff::files(std::slice::from_ref(change), width));
+                    rows.extend(diff::unified(&change.diff, width));
+                }
+                rows
+            }
+            (_, Asked::Exec(request)) => command_body(request, width, sandbox),
+            (_, Asked::Patch(request)) => patch_body(request, width),
+        }
+    }
+
+    fn foot(&self, width: usize) -> Vec<Line<'static>> {
+        if let Page::Telling(text) = &self.page {
+            let said = format!("{text} ");
+            let lead = Span::styled("Tell the agent: ", STRONG);
+            let mut rows =
+                vec![Line::styled(cut("enter sends the no · esc goes back", width), DIM)];
+            let line = wrap(&Line::raw(harmless(said.trim_end())), width, &lead, &Span::raw("  "));
+            rows.extend(line.into_iter().rev().take(3).rev());
+            return rows;
+        }
+        let mut rows = flow(&self.choices(), width);
+        if self.thrown {
+            rows.push(Line::styled(cut("take your hands off the keys for a moment", width), MIND));
+        }
+        rows
+    }
+
+    /// What can be pressed, and what it means.
+    fn choices(&self) -> Vec<(String, String)> {
+        let mut choices: Vec<(&str, String)> = Vec::new();
+        match &self.asked {
+            Asked::Exec(request) => {
+                if let Some(offer) = &request.grant_offer {
+                    let summary = harmless(&offer.summary);
+                    choices.push(("g", format!("only what was blocked: {summary}")));
+                    choices.push(("G", "the same for the session".to_owned()));
+                }
+                let once =
+                    if request.without_sandbox { "once, without the sandbox" } else { "once" };
+                choices.push(("y", once.to_owned()));
+                if self.offers_session() {
+                    choices.push(("s", "session".to_owned()));
+                }
+                if let Some(rule) = &request.proposed_rule {
+                    choices.push(("r", format!("always (rule: {} …)", harmless(&rule.join(" ")))));
+                }
+            }
+            Asked::Patch(request) => {
+                choices.push(("y", "once".to_owned()));
+                if self.offers_session() {
+                    choices.push((
+                        "s",
+                        match &request.grant_root {
+                            Some(root) => format!("session: everything in {}", shown_path(root)),
+                            None => "session: these files".to_owned(),
+                        },
+                    ));
+                }
+            }
+        }
+        choices.push(("n", "no, and tell the agent…".to_owned()));
+        choices.push(("a", "abort".to_owned()));
+        let explained = matches!(self.page, Page::Explained(_));
+        choices.push(("e", if explained { "back" } else { "explain" }.to_owned()));
+        if matches!(self.asked, Asked::Patch(_)) {
+            let shown = self.page == Page::Diff;
+            choices.push(("d", if shown { "back" } else { "diff" }.to_owned()));
+        }
+        choices.into_iter().map(|(key, what)| (key.to_owned(), what)).collect()
+    }
+
+    /// The question for a screen reader, and for anything else that reads lines.
+    pub(crate) fn plain(&self, sandbox: &str) -> Vec<String> {
+        let width = 100;
+        let mut rows = vec![self.title(width, 0)];
+        rows.extend(self.body(width, sandbox));
+        if let Asked::Patch(request) = &self.asked {
+            for change in &request.changes {
+                rows.extend(diff::unified(&change.diff, width));
+            }
+        }
+        let text =
+            |row: &Line<'_>| row.spans.iter().map(|span| span.content.as_ref()).collect::<String>();
+        let mut lines: Vec<String> =
+            rows.iter().map(|row| format!("  {}", text(row)).trim_end().to_owned()).collect();
+        for (key, what) in self.choices() {
+            if !matches!(key.as_str(), "e" | "d") {
+                lines.push(format!("  {key}: {what}"));
+            }
+        }
+        lines
+    }
+
+    /// Answers as a line: the letter, and after a no what the agent is told.
+    pub(crate) fn line(&mut self, text: &str) -> Option<ReviewDecision> {
+        let (word, rest) = text.trim().split_once(char::is_whitespace).unwrap_or((text.trim(), ""));
+        if matches!(word, "n" | "no") {
+            let feedback = Some(rest.trim().to_owned()).filter(|rest| !rest.is_empty());
+            return Some(ReviewDecision::Denied { feedback });
+        }
+        let mut letters = word.chars();
+        let (Some(letter), None, true) = (letters.next(), letters.next(), rest.is_empty()) else {
+            return None;
+        };
+        match self.choice(KeyCode::Char(letter)) {
+            Pressed::Answer(decision) => Some(decision),
+            _ => None,
+        }
+    }
+}
+
+/// What stands before every row of a question.
+pub(crate) const BAR: &str = "▌ ";
+
+/// Choices, as many in a row as fit. One that is longer than a row is broken.
+fn flow(choices: &[(String, String)], width: usize) -> Vec<Line<'static>> {
+    let mut rows: Vec<Line<'static>> = Vec::new();
+    for (key, what) in choices {
+        let spans = [Span::styled(format!("[{key}] "), KEY), Span::raw(what.clone())];
+        let wide: usize = spans.iter().map(Span::width).sum();
+        match rows.last_mut() {
+            Some(row) if row.width() + 3 + wide <= width => {
+                row.spans.push(Span::raw("   "));
+                row.spans.extend(spans);
+            }
+            _ => {
+                let [key, what] = spans;
+                rows.extend(wrap(&Line::from(what), width, &key, &Span::raw("    ")));
+            }
+        }
+    }
+    rows
+}
+
+/// A name and what stands for it, which may be long.
+fn fact(name: &str, value: Line<'static>, width: usize) -> Vec<Line<'static>> {
+    let lead = Span::styled(format!("{name:<9}"), DIM);
+    wrap(&value, width, &lead, &Span::raw(" ".repeat(9)))
+}
+
+fn command_body(request: &ExecApprovalRequest, width: usize, sandbox: &str) -> Vec<Line<'static>> {
+    let mut rows = Vec::new();
+    for (number, line) in harmless_lines(&request.command_text).into_iter().enumerate() {
+        let mark = if number == 0 { "  $ " } else { "  │ " };
+        let (first, rest) = (Span::styled(mark, ACCENT), Span::styled("  ↪ ", DIM));
+        rows.extend(wrap(&Line::styled(line, STRONG), width, &first, &rest));
+    }
+    let cwd = Span::styled("  in ", DIM);
+    rows.extend(wrap(&Line::raw(shown_path(&request.cwd)), width, &cwd, &Span::raw("     ")));
+    rows.push(Line::default());
+    rows.extend(why(&request.reason, width));
+    if let Some(words) = &request.justification {
+        for (number, line) in harmless_lines(words).into_iter().enumerate() {
+            let name = if number == 0 { "it says" } else { "" };
+            rows.extend(fact(name, Line::from(Span::styled(format!("“{line}”"), PLAIN)), width));
+        }
+    }
+    for denial in request.denials.iter().take(MOST_DENIALS) {
+        rows.extend(fact("blocked", Line::styled(harmless(&denial.to_string()), BAD), width));
+    }
+    let hidden = request.denials.len().saturating_sub(MOST_DENIALS) as u64 + request.more_denials;
+    if hidden > 0 {
+        rows.extend(fact("blocked", Line::styled(format!("{hidden} more"), BAD), width));
+    }
+    if let Some(risk) = &request.risk {
+        let (word, style) = match risk.risk_level {
+            RiskLevel::Low => ("LOW", GOOD),
+            RiskLevel::Medium => ("MEDIUM", MIND),
+            RiskLevel::High => ("HIGH", BAD),
+        };
+        let about = harmless_lines(&risk.description).join(" ");
+        let line = Line::from(vec![
+            Span::styled(word, style.patch(STRONG)),
+            Span::raw(format!("  {about}")),
+        ]);
+        rows.extend(fact("risk", line, width));
+    }
+    let confined = match request.without_sandbox {
+        true => Line::from(vec![
+            Span::raw(sandbox.to_owned()),
+            Span::styled(" · once runs it without any", MIND),
+        ]),
+        false => Line::raw(sandbox.to_owned()),
+    };
+    rows.extend(fact("sandbox", confined, width));
+    rows.extend(asker(request.agent.as_deref(), width));
+    rows
+}
+
+fn patch_body(request: &ApplyPatchApprovalRequest, width: usize) -> Vec<Line<'static>> {
+    let mut rows = diff::files(&request.changes, width);
+    rows.push(Line::default());
+    rows.extend(why(&request.reason, width));
+    if let Some(root) = &request.grant_root {
+        rows.extend(fact("opens", Line::raw(root_text(root)), width));
+    }
+    rows.extend(asker(request.agent.as_deref(), width));
+    rows.push(Line::default());
+    for change in &request.changes {
+        rows.extend(diff::unified(&change.diff, width));
+    }
+    rows
+}
+
+fn root_text(root: &Path) -> String {
+    format!("{}, if you say session", shown_path(root))
+}
+
+fn why(reason: &str, width: usize) -> Vec<Line<'static>> {
+    let mut rows = Vec::new();
+    for (number, line) in harmless_lines(reason).into_iter().enumerate() {
+        rows.extend(fact(if number == 0 { "why" } else { "" }, Line::raw(line), width));
+    }
+    rows
+}
+
+fn asker(agent: Option<&str>, width: usize) -> Vec<Line<'static>> {
+    match agent {
+        Some(agent) => fact("asks", Line::raw(format!("the subagent {}", harmless(agent))), width),
+        None => Vec::new(),
+    }
+}
