@@ -97,11 +97,11 @@ pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
 
 impl Wall {
     fn stands_around(&self, path: &str) -> bool {
-        let is_inside = |module: &&str| match path.strip_prefix(*module) {
+        let is_inside = |module: &&'static str| match path.strip_prefix(*module) {
             Some(rest) => rest.starts_with('/') || rest == ".rs",
             None => false,
         };
-        self.modules.is_empty() || self.modules.iter().any(|module| is_inside(&module))
+        self.modules.is_empty() || self.modules.iter().any(is_inside)
     }
 }
 
