@@ -213,6 +213,33 @@ async fn a_call_that_waits_for_its_client_is_answered_elsewhere() {
     assert_eq!(done.is_error, Some(false), "the first answer counts: {done:?}");
 }
 
+/// spec MCPS.34: What a client carries back answers the question that it was shown, and no other: if the
+/// call asks something else by then, the client is asked that.
+#[tokio::test]
+async fn an_answer_to_one_question_is_none_to_the_next() {
+    let world = World::asking();
+    let client = world.connect(Client::that_says("deny"), &newer()).await;
+    let outside = tempfile::tempdir().unwrap();
+    let made = outside.path().join("made");
+    let script = format!("echo x > {}", made.display());
+    let command = json!({ "command": ["sh", "-c", script] });
+    let (_, state) = asked(&client, &command).await;
+    let first = world.options.desk.open().remove(0).id;
+    world.options.desk.answer(&first, ReviewDecision::Approved, "elsewhere").unwrap();
+    let is_next = || world.options.desk.open().first().is_some_and(|open| open.id != first);
+    eventually("the sandbox blocked it and it is asked about", is_next).await;
+    let again = come_again(&client, &command, &state, "approve").await;
+    assert!(!made.exists(), "the yes was for the first question");
+    let Ok(CallToolResponse::InputRequired(next)) = again else { panic!("{again:?}") };
+    let form = serde_json::to_string(&next.input_requests).unwrap();
+    assert!(form.contains("The sandbox blocked this."), "{form}");
+    assert!(is_next(), "it still waits");
+    let state = next.request_state.expect("a state");
+    let done = come_again(&client, &command, &state, "approve").await;
+    assert!(matches!(done, Ok(CallToolResponse::Complete(_))), "{done:?}");
+    assert!(made.exists());
+}
+
 /// spec MCPS.27: A client that cannot show forms is told where to answer, and after the time the
 /// call comes to nothing with the same words.
 #[tokio::test]
