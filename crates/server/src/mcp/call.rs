@@ -7,7 +7,9 @@ use super::place::Place;
 use super::progress::Printed;
 use crate::asking::ClientApprover;
 use rmcp::model::CallToolResult;
-use sandgate_protocol::{ApprovalId, CallId, Event, ReviewDecision, SessionEvent, ToolCall, ToolPayload};
+use sandgate_protocol::{
+    ApprovalId, CallId, Event, ReviewDecision, SessionEvent, ToolCall, ToolPayload,
+};
 use sandgate_runtime::{Delivery, Turn, new_call_id};
 use serde_json::Value;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

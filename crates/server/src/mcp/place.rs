@@ -6,7 +6,7 @@ use crate::asking::ClientApprover;
 use rmcp::RoleServer;
 use rmcp::service::Peer;
 use sandgate_protocol::{CallId, Event};
-use sandgate_runtime::{Asker, Attendance, Delivery, Desk, Requester, Session};
+use sandgate_runtime::{Asker, Attendance, Delivery, DeskPlace, Requester, Session};
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -32,7 +32,7 @@ const WAITING: usize = 256;
 
 impl Place {
     /// Takes a session in, and has its questions lie on the desk.
-    pub(super) async fn new(session: Session, wanted: Option<PathBuf>, desk: &Arc<Desk>) -> Self {
+    pub(super) async fn new(session: Session, wanted: Option<PathBuf>, desk: &DeskPlace) -> Self {
         let requester = session.requester();
         let workspace = requester.workspace().to_string_lossy().into_owned();
         let asker = Asker { front_end: "mcp".to_owned(), workspace, conversation: None };

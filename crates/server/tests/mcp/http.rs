@@ -140,9 +140,9 @@ async fn an_agent_cannot_answer_for_the_person() {
         let agent = served.connect(Client::that_says("approve"), "requester", &version).await;
         let calling = agent.call("shell", make_file());
         let person = async {
-            eventually("it is asked", || !world.options.desk.open().is_empty()).await;
-            let open = world.options.desk.open();
-            world.options.desk.answer(&open[0].id, ReviewDecision::DENIED, "console").unwrap();
+            eventually("it is asked", || !world.desk.open().is_empty()).await;
+            let open = world.desk.open();
+            world.desk.answer(&open[0].id, ReviewDecision::DENIED, "console").unwrap();
         };
         let (done, ()) = tokio::join!(calling, person);
         assert_eq!(facts(&done)["error"]["code"], "approval_denied", "{done:?}");
