@@ -307,6 +307,38 @@ async fn a_question_that_no_form_can_hold_is_not_shown() {
     }
 }
 
+/// A patch that makes a file of so many lines.
+fn long_patch(lines: usize) -> Value {
+    let body: String =
+        (1..=lines).map(|line| format!("+line {line} {}\n", "x".repeat(80))).collect();
+    json!({ "input": format!("*** Begin Patch\n*** Add File: made\n{body}*** End Patch") })
+}
+
+/// spec MCPS.28: A question that is too long for a form is not shown in part: it waits elsewhere.
+#[tokio::test]
+async fn a_patch_is_shown_whole_or_not_at_all() {
+    for version in GENERATIONS {
+        let mut world = World::asking();
+        let client = world.connect(Client::that_says("approve"), &version).await;
+        let done = client.call("apply_patch", long_patch(500)).await;
+        assert_eq!(done.is_error, Some(false), "{done:?}");
+        let forms = client.heard.forms.lock().unwrap().clone();
+        let [ElicitRequestParams::FormElicitationParams { message, .. }] = &forms[..] else {
+            panic!("{forms:?}")
+        };
+        for line in [1, 250, 500] {
+            assert!(message.contains(&format!("line {line} x")), "{message}");
+        }
+        std::fs::remove_file(world.path("made")).unwrap();
+        world.options.approval_timeout = Duration::from_millis(400);
+        let client = world.connect(Client::that_says("approve"), &version).await;
+        let done = client.call("apply_patch", long_patch(1000)).await;
+        assert_eq!(facts(&done)["error"]["code"], "approval_timeout");
+        assert!(client.heard.forms.lock().unwrap().is_empty());
+        assert!(!world.path("made").exists());
+    }
+}
+
 /// spec MCPS.20: A question goes to a client that can show forms, with the facts that a terminal
 /// would show, all of them visible, and with the answers that are offered.
 #[tokio::test]
