@@ -6,6 +6,7 @@ use super::call::{Call, Output};
 use super::handler::Generation;
 use super::level::Level;
 use super::place::Place;
+use super::resources::Followed;
 use super::state::{Fingerprint, GoOn, States};
 use super::{McpOptions, Workspace, roots};
 use crate::asking::ClientApprover;
@@ -18,7 +19,7 @@ use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer};
 use sandgate_protocol::{ApprovalId, CallId};
 use serde_json::Value;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -50,6 +51,8 @@ pub(super) struct Connection {
     states: States,
     place: tokio::sync::Mutex<Option<Arc<Place>>>,
     seen: Mutex<Seen>,
+    /// The outputs that it follows.
+    pub(super) followed: Followed,
     /// Calls that wait for the client to come again.
     parked: Arc<Mutex<HashMap<Waiting, Arc<Call>>>>,
     places: Arc<Semaphore>,
@@ -66,8 +69,6 @@ struct Seen {
     level: Level,
     /// Its first root, once that is known.
     root: Root,
-    /// The resources that it follows.
-    followed: BTreeSet<String>,
 }
 
 /// Where a client works.
@@ -92,7 +93,8 @@ impl Connection {
             id: uuid::Uuid::new_v4().to_string(),
             states: States::default(),
             place: tokio::sync::Mutex::default(),
-            seen: Mutex::new(Seen { level: Level::default(), root, followed: BTreeSet::new() }),
+            seen: Mutex::new(Seen { level: Level::default(), root }),
+            followed: Followed::default(),
             parked: Arc::default(),
             places: Arc::new(Semaphore::new(MOST_CALLS)),
             _ends: over.clone().drop_guard(),
@@ -279,6 +281,7 @@ impl Connection {
         let place = Arc::new(self.open(wanted).await?);
         let level = self.level(context);
         place.warn(context.peer.clone(), level).await;
+        self.followed.tell_of(&place, &context.peer).await;
         if let Some(before) = open.replace(Arc::clone(&place)) {
             before.session.end_processes().await;
             let workspace = place.requester.workspace().display().to_string();
@@ -319,11 +322,6 @@ impl Connection {
     pub(super) fn level(&self, context: &RequestContext<RoleServer>) -> Level {
         let own = self.seen().level;
         Level::of(context, own)
-    }
-
-    /// The resources that the client follows.
-    pub(super) fn follow<T>(&self, change: impl FnOnce(&mut BTreeSet<String>) -> T) -> T {
-        change(&mut self.seen().followed)
     }
 
     /// Waits until the calls of a client that is gone have ended, with all that they started.
