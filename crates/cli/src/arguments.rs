@@ -1,5 +1,6 @@
 //! The command line: first parsed, then made sense of.
 
+use crate::acp::{self, AcpArguments, CliAcp};
 #[cfg(unix)]
 use crate::approvals::{self, ApprovalsArguments, CliApprovals};
 use crate::audit::{self, AuditArguments, CliAudit};
@@ -42,6 +43,8 @@ pub(crate) enum Verb {
     Exec(ExecArguments),
     /// `sandgate review`.
     Review(ReviewArguments),
+    /// `sandgate acp`.
+    Acp(AcpArguments),
     /// `sandgate call`.
     Call(CallArguments),
     /// `sandgate mcp`.
@@ -164,6 +167,8 @@ enum CliVerb {
     Resume(CliResume),
     /// List, show and export conversations
     Sessions(CliSessionsOnDisk),
+    /// Be the agent of an editor, which starts this
+    Acp(CliAcp),
     /// Make the tool calls of a model, as JSON lines
     Call(CliCall),
     /// Be the MCP server of the program that starts this
@@ -223,6 +228,7 @@ fn understand(cli: Cli) -> Result<Verb, clap::Error> {
         CliVerb::Sessions(sessions) => Ok(Verb::Sessions(sessions)),
         CliVerb::Exec(exec) => exec::understand(exec).map(Verb::Exec),
         CliVerb::Review(review) => review::understand(review).map(Verb::Review),
+        CliVerb::Acp(acp) => acp::understand(acp).map(Verb::Acp),
         CliVerb::Call(call) => call::understand(call).map(Verb::Call),
         CliVerb::Mcp(mcp) => mcp::understand(mcp).map(Verb::Mcp),
         CliVerb::Serve(serve) => serve::understand(serve).map(Verb::Serve),

@@ -5,6 +5,7 @@
 
 #![forbid(unsafe_code)]
 
+mod acp;
 mod agent;
 #[cfg(unix)]
 mod approvals;
@@ -57,6 +58,7 @@ fn main() -> ExitCode {
         Ok(Verb::Exec(arguments)) => exec::exec(arguments),
         Ok(Verb::Review(arguments)) => review::review(arguments),
         Ok(Verb::Sessions(arguments)) => sessions::sessions(&arguments),
+        Ok(Verb::Acp(arguments)) => acp::acp(arguments),
         Ok(Verb::Call(arguments)) => call::call(&arguments),
         Ok(Verb::Mcp(arguments)) => mcp::mcp(arguments),
         Ok(Verb::Serve(arguments)) => serve::serve(arguments),

@@ -30,7 +30,8 @@ fn files_with(directory: &Path, text: &str) -> Vec<String> {
     String::from_utf8(grep.stdout).unwrap().lines().map(str::to_owned).collect()
 }
 
-/// HTTP.3
+/// spec HTTP.3: The requester's token is in a file of mode 0600 in a directory of mode 0700; the
+/// approver's is in no file, argument or variable, and is printed only at a terminal.
 #[test]
 fn the_approvers_token_is_nowhere_but_with_the_person() {
     let world = World::new();
@@ -60,9 +61,11 @@ fn the_approvers_token_is_nowhere_but_with_the_person() {
     assert!(!outcome.stderr.contains(&served.approver) && outcome.stdout.is_empty());
 }
 
-/// HTTP.3
+/// spec HTTP.3: The requester's token is in a file of mode 0600 in a directory of mode 0700; the
+/// approver's is in no file, argument or variable, and is printed only at a terminal.
 ///
-/// HTTP.14
+/// spec HTTP.14: When it is ended, all that it started ends, and its token file and socket are
+/// gone.
 #[test]
 fn at_a_terminal_the_person_is_told_and_ctrl_c_ends_it() {
     let world = World::new();
@@ -81,7 +84,8 @@ fn at_a_terminal_the_person_is_told_and_ctrl_c_ends_it() {
     assert_eq!(fs::read_dir(world.path(".codex/serve")).unwrap().count(), 0);
 }
 
-/// HTTP.14
+/// spec HTTP.14: When it is ended, all that it started ends, and its token file and socket are
+/// gone.
 #[test]
 fn nothing_is_left_when_it_is_ended() {
     let world = World::new();
@@ -116,7 +120,7 @@ fn nothing_is_left_when_it_is_ended() {
 fn attack(world: &World, served: &Served) {
     let escalated = json!({ "arguments": {
         "command": ["touch", world.path("outside")],
-        "with_escalated_permissions": true, "justification": "because",
+        "sandbox_permissions": "require_escalated", "justification": "because",
     }});
     fs::create_dir_all(world.path("ws")).unwrap();
     let script = include_str!("support/approves_itself.py");
@@ -152,7 +156,8 @@ fn with_network(world: &World) -> [String; 4] {
     ["--network".into(), "--sandbox=workspace-write".into(), "--cd".into(), workspace]
 }
 
-/// HTTP.8
+/// spec HTTP.8: A caged command that has the network, reads the token file and posts an approval is
+/// refused, with namespaces and without, as root and as an ordinary user.
 #[test]
 fn a_caged_command_cannot_approve() {
     let world = World::new();
@@ -165,7 +170,8 @@ fn a_caged_command_cannot_approve() {
     assert!(outcome.stderr.contains("refused a request: "), "{outcome:?}");
 }
 
-/// HTTP.8
+/// spec HTTP.8: A caged command that has the network, reads the token file and posts an approval is
+/// refused, with namespaces and without, as root and as an ordinary user.
 #[test]
 fn a_caged_command_cannot_approve_where_there_are_no_namespaces() {
     let world = World::new();
@@ -184,7 +190,8 @@ fn a_caged_command_cannot_approve_where_there_are_no_namespaces() {
     served.running.wait();
 }
 
-/// HTTP.12
+/// spec HTTP.12: A unix socket can be connected to by its owner only, and one that a killed server
+/// left is replaced.
 #[test]
 fn a_unix_socket_is_its_owners() {
     let world = World::new();
@@ -215,7 +222,8 @@ fn a_unix_socket_is_its_owners() {
     assert_eq!(fs::read_to_string(&socket).unwrap(), "mine");
 }
 
-/// HTTP.1
+/// spec HTTP.1: It listens on 127.0.0.1 unless it is told otherwise, and on an address that others
+/// can reach only with TLS or `--insecure`.
 #[test]
 fn a_port_that_is_taken_is_said_so() {
     let world = World::new();
@@ -229,7 +237,8 @@ fn a_port_that_is_taken_is_said_so() {
     assert!(outcome.stderr.contains("--insecure"), "{outcome:?}");
 }
 
-/// HTTP.24
+/// spec HTTP.24: The first answer to a question counts; a second is answered with 409, one to no
+/// question with 404, and one that the question does not offer with 422.
 #[test]
 fn questions_of_other_programs_are_answered_here_too() {
     let world = World::new();
@@ -250,7 +259,9 @@ fn questions_of_other_programs_are_answered_here_too() {
     assert!(world.path("made").exists());
     assert!([404, 409].contains(&answer(&served.approver, "approved")));
     // And one of the server's own is answered from a terminal.
-    let call = json!({ "arguments": { "command": ["rm", "-rf", "made"] } });
+    let call = json!({ "arguments": {
+        "command": ["rm", "made"], "sandbox_permissions": "require_escalated", "justification": "x",
+    }});
     std::thread::scope(|scope| {
         let calling = scope.spawn(|| served.post(&served.requester, "/tools/shell", &call));
         let question = served.question();
@@ -263,9 +274,11 @@ fn questions_of_other_programs_are_answered_here_too() {
     served.running.wait();
 }
 
-/// HTTP.16
+/// spec HTTP.16: A turn is answered with its events up to its end, and while one is taken another
+/// is refused with 409.
 ///
-/// HTTP.31
+/// spec HTTP.31: `/metrics` has what the runtime counts and how much is open, as Prometheus reads
+/// it.
 #[test]
 fn a_model_from_a_script_works_for_whoever_asks() {
     let world = World::new();
@@ -294,4 +307,53 @@ fn a_model_from_a_script_works_for_whoever_asks() {
     // What was said can be gone on with elsewhere.
     let listed = world.sandgate(&["sessions", "list"]);
     assert!(listed.stdout().contains("make a file"), "{listed:?}");
+}
+
+/// Where schemathesis is, if it is anywhere.
+fn checker() -> Option<std::path::PathBuf> {
+    let named = std::env::var_os("SANDGATE_HTTP_CHECKER").map(std::path::PathBuf::from);
+    let here = std::env::current_exe().unwrap();
+    let built = here.ancestors().map(|above| above.join("http-checker"));
+    let found = named.into_iter().chain(built).map(|place| place.join("bin/schemathesis"));
+    found.into_iter().find(|program| program.exists())
+}
+
+/// spec HTTP.30: What the served OpenAPI document says holds, also for requests that make no sense.
+#[test]
+fn what_the_document_says_holds() {
+    let Some(checker) = checker() else {
+        skipped("schemathesis is not installed (scripts/http-checker)");
+        return;
+    };
+    let world = World::new();
+    let served = Served::start(&world, &["--provider", "offline"]);
+    let document = served.get(&served.requester, "/openapi.json");
+    fs::write(world.path("openapi.json"), &document.body).unwrap();
+    // 422 is for what the document allows and cannot be done all the same, such as a model that there is not.
+    let settings = "[checks.positive_data_acceptance]\n\
+        expected-statuses = [\"2xx\", \"401\", \"403\", \"404\", \"409\", \"422\", \"429\"]\n";
+    fs::write(world.path("schemathesis.toml"), settings).unwrap();
+    let mut command = world.other(checker.to_str().unwrap());
+    // A conversation that was closed can still be read, which it takes for a mistake. And streams that never
+    // end by themselves are left to the tests that read them.
+    command.args([
+        "--config-file",
+        "schemathesis.toml",
+        "run",
+        "openapi.json",
+        "--checks",
+        "all",
+        "--max-examples",
+        "15",
+    ]);
+    command.args(["--seed", "1", "--request-timeout", "20", "--workers", "2", "--no-color"]);
+    command.args(["--exclude-path-regex", "/events$|/output$"]);
+    command.args(["--url", &format!("http://{}", served.address)]);
+    command.args(["--header", &format!("Authorization: Bearer {}", served.approver)]);
+    let checked = support::Running::start(&mut command).wait();
+    assert_eq!(checked.code, Some(0), "{}{}", checked.stdout(), checked.stderr);
+    // It is there as it was.
+    assert_eq!(served.get(&served.approver, "/healthz").status, 200);
+    served.running.signal(Signal::TERM);
+    assert_eq!(served.running.wait().code, Some(0));
 }

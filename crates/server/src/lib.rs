@@ -6,6 +6,7 @@
 
 #![forbid(unsafe_code)]
 
+mod acp;
 mod asking;
 pub mod http;
 mod live;
@@ -13,6 +14,7 @@ pub mod mcp;
 mod opener;
 mod web;
 
+pub use acp::{AcpDoor, serve as serve_acp};
 pub use asking::{Caller, ClientApprover, ClientPerson};
 pub use opener::{
     NewConversation, OpenError, OpenedConversation, Opener, WantedAgent, WantedSession,

@@ -12,6 +12,7 @@ mod interactive;
 mod leaks;
 mod library;
 mod machine;
+mod mcp;
 mod orchestrator;
 mod patch;
 mod policy;
@@ -88,6 +89,7 @@ const MEASUREMENTS: &[Measurement] = &[
         run: interactive::measure,
     },
     Measurement { name: "agent", about: "what the program adds to a model", run: agent::measure },
+    Measurement { name: "mcp", about: "what a call costs an MCP client", run: mcp::measure },
     Measurement {
         name: "patch",
         about: "what a large patch costs, from its text to the disk",

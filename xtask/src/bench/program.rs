@@ -35,7 +35,8 @@ impl Home {
         Ok(std::fs::write(directory.join("config.toml"), settings)?)
     }
 
-    fn command(&self, program: &Path, args: &[&str]) -> Command {
+    /// A program that works there, not started yet.
+    pub(super) fn command(&self, program: &Path, args: &[&str]) -> Command {
         let mut command = bare::quiet(program, args);
         command.current_dir(self.0.path()).env("CODEX_HOME", self.0.path().join(".codex"));
         command

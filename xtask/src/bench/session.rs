@@ -100,6 +100,11 @@ impl Session {
         Ok(tempfile::Builder::new().prefix("bench-").tempdir_in(place)?)
     }
 
+    /// The directory that the project is built in.
+    pub(super) fn target(&self) -> &Path {
+        &self.target
+    }
+
     /// The file of the real program, as it is shipped.
     pub(super) fn program(&self) -> anyhow::Result<&Path> {
         if let Some(lent) = &self.lent {

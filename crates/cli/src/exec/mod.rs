@@ -193,29 +193,29 @@ impl Watch {
                 () = interrupted.cancelled(), if !self.stop.cancel.is_cancelled() => {
                     self.stop.cancel.cancel();
                 }
-                Some(event) = events.next() => self.hear(event)?,
+                Some(event) = events.next() => self.hear(&event)?,
                 _ = self.decider.answer(self.approver.as_ref()) => self.answered()?,
                 ended = &mut working => break ended.map_err(io::Error::other)?,
             }
         };
         while let Some(event) = events.try_next() {
-            self.hear(event)?;
+            self.hear(&event)?;
         }
         self.show_held()?;
         self.show.end();
         Ok(ended)
     }
 
-    fn hear(&mut self, event: Arc<SessionEvent>) -> io::Result<()> {
+    fn hear(&mut self, event: &Arc<SessionEvent>) -> io::Result<()> {
         if let Event::ApprovalResponse(response) = &event.event {
             self.nobody |= response.answered_by == AnsweredBy::Nobody;
         }
         // Nothing is written into a question.
         let was_asking = self.decider.is_asking();
         match was_asking && !self.show.is_json() {
-            true if Show::shows(&event.event) => self.held.push(Arc::clone(&event)),
+            true if Show::shows(&event.event) => self.held.push(Arc::clone(event)),
             true => {}
-            false => self.show.event(&event)?,
+            false => self.show.event(event)?,
         }
         if matches!(
             event.event,

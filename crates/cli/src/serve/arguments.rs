@@ -75,14 +75,14 @@ pub(crate) fn understand(cli: CliServe) -> Result<ServeArguments, clap::Error> {
     }
     let tls = cli.tls_cert.zip(cli.tls_key).map(|(cert, key)| TlsFiles { cert, key });
     match &cli.listen {
-        Listen::Address(address) if !address.ip().is_loopback() => {
-            if tls.is_none() && !cli.insecure {
-                let message = format!(
-                    "others can reach {address}: add --tls-cert and --tls-key, or --insecure if the \
-                     network is yours alone"
-                );
-                return Err(wrong(message));
-            }
+        Listen::Address(address)
+            if !address.ip().is_loopback() && tls.is_none() && !cli.insecure =>
+        {
+            let message = format!(
+                "others can reach {address}: add --tls-cert and --tls-key, or --insecure if the network \
+                 is yours alone"
+            );
+            return Err(wrong(message));
         }
         #[cfg(unix)]
         Listen::Unix(_) if tls.is_some() => {

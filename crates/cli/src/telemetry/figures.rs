@@ -2,7 +2,9 @@
 
 use opentelemetry::KeyValue;
 use opentelemetry_sdk::error::OTelSdkResult;
-use opentelemetry_sdk::metrics::data::{AggregatedMetrics, MetricData, ResourceMetrics};
+use opentelemetry_sdk::metrics::data::{
+    AggregatedMetrics, MetricData, ResourceMetrics, ScopeMetrics,
+};
 use opentelemetry_sdk::metrics::reader::MetricReader;
 use opentelemetry_sdk::metrics::{InstrumentKind, ManualReader, Pipeline, Temporality};
 use std::fmt::{Display, Write as _};
@@ -42,7 +44,7 @@ impl Figures {
         if self.collect(&mut figures).is_err() {
             return text;
         }
-        for metric in figures.scope_metrics().flat_map(|scope| scope.metrics()) {
+        for metric in figures.scope_metrics().flat_map(ScopeMetrics::metrics) {
             let (name, about) = (metric.name(), metric.description());
             match metric.data() {
                 AggregatedMetrics::F64(data) => write(&mut text, name, about, data),

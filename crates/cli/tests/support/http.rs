@@ -1,6 +1,8 @@
 //! A client of `sandgate serve` that has no opinion on what is a good request.
 
 use super::support::{Running, World, eventually};
+use rustix::fd::OwnedFd;
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use serde_json::Value;
 use std::fs;
 use std::io::{Read, Write};
@@ -16,6 +18,17 @@ pub(crate) struct Served {
     pub(crate) address: String,
     pub(crate) requester: String,
     pub(crate) approver: String,
+    _ends: Ends,
+}
+
+/// Ends a server that a test which failed did not.
+struct Ends(OwnedFd);
+
+impl Drop for Ends {
+    fn drop(&mut self) {
+        // Most have ended by then.
+        let _ = pidfd_send_signal(&self.0, Signal::TERM);
+    }
 }
 
 /// An answer.
@@ -41,6 +54,8 @@ impl Served {
     /// Waits until a server can be talked with.
     pub(crate) fn of(world: &World, command: &mut Command) -> Self {
         let mut running = Running::start(command);
+        let pid = Pid::from_child(&running.child);
+        let ends = Ends(pidfd_open(pid, PidfdFlags::empty()).unwrap());
         let directory = world.path(".codex/serve");
         let token_file = eventually("there is a token file", || {
             if let Some(status) = running.child.try_wait().unwrap() {
@@ -67,6 +82,7 @@ impl Served {
             approver: approver.to_owned(),
             running,
             token_file,
+            _ends: ends,
         }
     }
 

@@ -144,7 +144,7 @@ async fn changed(changes: &mut Option<watch::Receiver<u64>>) {
         None => false,
     };
     if !told {
-        std::future::pending().await
+        std::future::pending::<()>().await;
     }
 }
 

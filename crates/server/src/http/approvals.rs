@@ -24,7 +24,7 @@ const ANSWERED_BY: &str = "console";
 /// How many answered questions are remembered, to tell whoever comes second.
 const REMEMBERED: usize = 256;
 
-/// The longest word to a model that goes with a no, in bytes.
+/// The longest word to a model that goes with a no, in characters.
 const MOST_FEEDBACK: usize = 16 * 1024;
 
 /// The questions that can be answered here: those on the desk of this program, and those of the others.
@@ -101,34 +101,28 @@ pub(crate) struct Approvals {
 
 /// An answer.
 #[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct AnswerBody {
-    /// Yes or no, and for how long.
-    decision: DecisionWord,
-    /// How long a grant lasts: with `approved_with_grant`, and with nothing else.
-    #[schema(value_type = Option<ScopeWord>)]
-    scope: Option<GrantScope>,
-    /// What the model is told: with `denied`, and with nothing else.
-    #[schema(max_length = 16384)]
-    feedback: Option<String>,
-}
-
-/// Yes or no.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum DecisionWord {
+#[serde(tag = "decision", rename_all = "snake_case", deny_unknown_fields)]
+pub(crate) enum AnswerBody {
     /// Yes, this once.
-    Approved,
+    Approved {},
     /// Yes, and do not ask again for the same in this session.
-    ApprovedForSession,
+    ApprovedForSession {},
     /// Yes, and the proposed rule is kept.
-    ApprovedWithRule,
+    ApprovedWithRule {},
     /// Only what was blocked is opened.
-    ApprovedWithGrant,
+    ApprovedWithGrant {
+        /// For how long.
+        #[schema(value_type = ScopeWord)]
+        scope: GrantScope,
+    },
     /// No; the work goes on without it.
-    Denied,
+    Denied {
+        /// What the model is told.
+        #[schema(max_length = 16384)]
+        feedback: Option<String>,
+    },
     /// No, and the work stops.
-    Abort,
+    Abort {},
 }
 
 /// How long a grant lasts.
@@ -148,7 +142,7 @@ pub(super) async fn list(State(server): State<Arc<Server>>) -> axum::Json<Approv
 
 /// All open questions, again whenever they change.
 #[utoipa::path(get, path = "/approvals/events", tag = "approvals",
-    responses((status = 200, body = String, content_type = "text/event-stream",
+    responses((status = 200, body = sse::Sent, content_type = "text/event-stream",
         description = "Events of the type `approvals`, each with the whole list as `data`")))]
 pub(super) async fn events(State(server): State<Arc<Server>>) -> Response {
     let mut changes = server.questions.desk.changes();
@@ -202,28 +196,16 @@ pub(super) async fn answer(
 
 impl AnswerBody {
     fn decide(self) -> Result<ReviewDecision, Problem> {
-        if self.scope.is_some() != (self.decision == DecisionWord::ApprovedWithGrant) {
-            return Err(Problem::unprocessable(
-                "a scope goes with approved_with_grant, and only there",
-            ));
-        }
-        if self.feedback.is_some() && self.decision != DecisionWord::Denied {
-            return Err(Problem::unprocessable("feedback goes with denied"));
-        }
-        if self.feedback.as_ref().is_some_and(|feedback| feedback.len() > MOST_FEEDBACK) {
-            return Err(Problem::unprocessable("the feedback is too long"));
-        }
-        Ok(match (self.decision, self.scope) {
-            (DecisionWord::ApprovedWithGrant, Some(scope)) => {
-                ReviewDecision::ApprovedWithGrant { scope }
+        Ok(match self {
+            Self::Approved {} => ReviewDecision::Approved,
+            Self::ApprovedForSession {} => ReviewDecision::ApprovedForSession,
+            Self::ApprovedWithRule {} => ReviewDecision::ApprovedWithRule,
+            Self::ApprovedWithGrant { scope } => ReviewDecision::ApprovedWithGrant { scope },
+            Self::Denied { feedback: Some(words) } if words.chars().count() > MOST_FEEDBACK => {
+                return Err(Problem::bad("the feedback is too long"));
             }
-            (DecisionWord::Approved, _) => ReviewDecision::Approved,
-            (DecisionWord::ApprovedForSession, _) => ReviewDecision::ApprovedForSession,
-            (DecisionWord::ApprovedWithRule, _) => ReviewDecision::ApprovedWithRule,
-            (DecisionWord::Abort, _) => ReviewDecision::Abort,
-            (DecisionWord::Denied | DecisionWord::ApprovedWithGrant, _) => {
-                ReviewDecision::Denied { feedback: self.feedback }
-            }
+            Self::Denied { feedback } => ReviewDecision::Denied { feedback },
+            Self::Abort {} => ReviewDecision::Abort,
         })
     }
 }

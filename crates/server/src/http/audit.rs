@@ -55,6 +55,7 @@ pub(crate) struct Records {
 #[into_params(parameter_in = Query)]
 pub(crate) struct WantedFigures {
     /// How long a bucket is.
+    #[param(inline)]
     bucket: Option<Bucket>,
     /// Since when; a week ago if it is not said.
     #[param(value_type = Option<String>, format = DateTime)]
@@ -100,6 +101,11 @@ pub(super) async fn list(
     Query(wanted): Query<Wanted>,
 ) -> Result<axum::Json<Records>, Problem> {
     let limit = wanted.limit.unwrap_or(100);
+    // The numbers that JSON's readers can be trusted with.
+    let is_number = |number: Option<u64>| number.is_none_or(|number| i64::try_from(number).is_ok());
+    if !is_number(wanted.after) || !is_number(wanted.before) {
+        return Err(Problem::bad("there are no such numbers"));
+    }
     if !(1..=MOST_RECORDS).contains(&limit) {
         return Err(Problem::bad(format!("limit is 1 to {MOST_RECORDS}")));
     }

@@ -3,7 +3,7 @@
 use super::body::{Json, Path, Query};
 use super::problem::Problem;
 use super::server::{FRONT_END, Server};
-use super::sse::streamed;
+use super::sse::{self, streamed};
 use crate::asking::Caller;
 use crate::live::{Busy, LiveConversation, MOST_OPEN, Reading, first_line};
 use crate::opener::{NewConversation, WantedAgent, WantedSession};
@@ -325,7 +325,7 @@ pub(super) async fn list(
                 None => Some(0),
             };
             let rest = found.into_iter().skip(skip.unwrap_or(usize::MAX)).take(limit);
-            Ok::<_, RolloutError>(rest.map(ConversationView::found).collect::<Vec<_>>())
+            Ok::<_, RolloutError>(rest.map(|one| ConversationView::found(&one)).collect::<Vec<_>>())
         };
         conversations.extend(server.blocking(look).await?.map_err(Problem::failed)?);
     }
@@ -367,7 +367,7 @@ pub(super) async fn items(
     params(("id" = String, Path, description = "The conversation; one that is written down is opened"),
         ("prefer" = Option<String>, Header, description = "`respond-async` to be answered at once")),
     responses(
-        (status = 200, body = String, content_type = "text/event-stream",
+        (status = 200, body = sse::Sent, content_type = "text/event-stream",
             description = "The turn's events, until it has ended"),
         (status = 202, body = TurnBegun, description = "The turn was begun")))]
 pub(super) async fn turn(
@@ -414,7 +414,7 @@ async fn resume(
 #[utoipa::path(get, path = "/conversations/{id}/events", tag = "conversations",
     params(("id" = String, Path, description = "The conversation"), After,
         ("last-event-id" = Option<u64>, Header, description = "The last event that was heard")),
-    responses((status = 200, body = String, content_type = "text/event-stream",
+    responses((status = 200, body = sse::Sent, content_type = "text/event-stream",
         description = "Each event with its number as `id`, its type as `event` and itself as `data`")))]
 pub(super) async fn events(
     State(server): State<Arc<Server>>,
@@ -512,7 +512,7 @@ impl TurnInput {
                         }
                         InputPart::Image { .. } => {
                             let why = "an image must be a data URL: data:image/png;base64,…";
-                            return Err(Problem::bad(why));
+                            return Err(Problem::unprocessable(why));
                         }
                     }
                 }
@@ -520,7 +520,7 @@ impl TurnInput {
             }
         };
         if input.text.trim().is_empty() && input.images.is_empty() {
-            return Err(Problem::bad("there is nothing in the input"));
+            return Err(Problem::unprocessable("there is nothing in the input"));
         }
         input.images.truncate(64);
         Ok(input)
@@ -575,7 +575,7 @@ impl ConversationView {
         }
     }
 
-    fn found(found: Found) -> Self {
+    fn found(found: &Found) -> Self {
         let title = found.prompt.as_deref().map(first_line);
         Self::written_down(&found.meta, title, TokenUsage::default())
     }

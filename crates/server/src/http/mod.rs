@@ -28,6 +28,7 @@ use axum::middleware::from_fn_with_state;
 use axum::response::IntoResponse as _;
 use axum::routing::get;
 use problem::Problem;
+use serde_json::Value;
 use std::sync::Arc;
 use utoipa::openapi::path::Operation;
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme};
@@ -68,8 +69,8 @@ fn router(server: &Arc<Server>) -> Router {
     let nobody = OpenApiRouter::new().routes(routes!(about::health));
     let (known, document) = either.merge(approver).split_for_parts();
     let (open, more) = nobody.split_for_parts();
-    let document = serde_json::to_string(&described(document.merge_from(more))).unwrap_or_default();
-    let document: Arc<str> = document.into();
+    let document = closed(serde_json::to_value(described(document.merge_from(more))));
+    let document: Arc<str> = document.to_string().into();
     let known = known
         .route("/openapi.json", get(move || openapi(Arc::clone(&document))))
         .route("/mcp", mcp_door(server))
@@ -130,6 +131,19 @@ fn described(mut document: OpenApi) -> OpenApi {
         let operations =
             [&mut item.get, &mut item.post, &mut item.delete, &mut item.put, &mut item.patch];
         operations.into_iter().flatten().for_each(tells_problems);
+    }
+    document
+}
+
+/// The same, with the fields of variants closed: what is read refuses others, and the document cannot be
+/// told to say so where the types are.
+fn closed(document: serde_json::Result<Value>) -> Value {
+    let mut document = document.unwrap_or_default();
+    for name in ["AnswerBody", "InputPart"] {
+        let variants = document.pointer_mut(&format!("/components/schemas/{name}/oneOf"));
+        for variant in variants.and_then(Value::as_array_mut).into_iter().flatten() {
+            variant["additionalProperties"] = Value::Bool(false);
+        }
     }
     document
 }

@@ -73,10 +73,19 @@ pub(crate) struct InputBody {
 pub(crate) struct SizeBody {
     /// Characters in a line.
     #[schema(minimum = 1, maximum = 500)]
+    #[serde(deserialize_with = "side")]
     columns: u16,
     /// Lines.
     #[schema(minimum = 1, maximum = 500)]
+    #[serde(deserialize_with = "side")]
     rows: u16,
+}
+
+/// A whole number from 1 to 500; to JSON 80.0 is one.
+fn side<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<u16, D::Error> {
+    let number = f64::deserialize(deserializer)?;
+    let side = (1..=500).find(|side| f64::from(*side) == number);
+    side.ok_or_else(|| serde::de::Error::custom("a side of a terminal is 1 to 500"))
 }
 
 /// Lists the live processes.
@@ -101,7 +110,7 @@ pub(super) async fn list(
 #[utoipa::path(get, path = "/processes/{id}/output", tag = "processes",
     params(("id" = String, Path, description = "The process"), FromByte,
         ("last-event-id" = Option<u64>, Header, description = "How many bytes were read already")),
-    responses((status = 200, body = String, content_type = "text/event-stream",
+    responses((status = 200, body = sse::Sent, content_type = "text/event-stream",
         description = "`output` events whose id is how much was printed until their end, and one `exit`")))]
 pub(super) async fn output(
     State(server): State<Arc<Server>>,
@@ -178,16 +187,18 @@ pub(super) async fn input(
             return found.call("write_stdin", &arguments).await;
         }
         (Some(text), None, Caller::Approver) => text.into_bytes(),
-        (None, Some(bytes), Caller::Approver) => {
-            BASE64.decode(bytes).map_err(|error| Problem::bad(format!("bytes: {error}")))?
-        }
+        (None, Some(bytes), Caller::Approver) => BASE64
+            .decode(bytes)
+            .map_err(|error| Problem::unprocessable(format!("bytes: {error}")))?,
         (None, Some(_), Caller::Requester) => {
             return Err(Problem::forbidden("bytes take the approver's token; send text"));
         }
-        _ => return Err(Problem::bad("either text or bytes is needed")),
+        _ => return Err(Problem::unprocessable("either text or bytes is needed")),
     };
     if typed.len() > MOST_TYPED {
-        return Err(Problem::bad(format!("at most {MOST_TYPED} bytes are typed at once")));
+        return Err(Problem::unprocessable(format!(
+            "at most {MOST_TYPED} bytes are typed at once"
+        )));
     }
     if process.exit_code().is_some() {
         return Err(Problem::conflict("the process has ended"));
@@ -207,10 +218,6 @@ pub(super) async fn resize(
     Path(id): Path<String>,
     Json(body): Json<SizeBody>,
 ) -> Result<StatusCode, Problem> {
-    let is_size = |side: u16| (1..=500).contains(&side);
-    if !is_size(body.columns) || !is_size(body.rows) {
-        return Err(Problem::bad("columns and rows are 1 to 500"));
-    }
     let size = TerminalSizeParams { rows: body.rows, columns: body.columns };
     find(&server, &id).await?.process()?.resize(size);
     Ok(StatusCode::NO_CONTENT)

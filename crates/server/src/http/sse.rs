@@ -14,6 +14,19 @@ const HEARTBEAT: Duration = Duration::from_secs(15);
 /// What says so: a comment, which no reader hears.
 const STILL_HERE: &[u8] = b": still here\n\n";
 
+/// One event of a stream, as readers of such streams have it.
+#[derive(utoipa::ToSchema)]
+#[schema(as = ServerSentEvent)]
+#[expect(dead_code, reason = "only the document names it")]
+pub(crate) struct Sent {
+    /// What a stream is resumed by.
+    id: Option<String>,
+    /// Its type.
+    event: String,
+    /// JSON.
+    data: String,
+}
+
 /// What a stream is made of. Wherever it waits, all that it gave before were whole events.
 pub(crate) trait Source: Send + 'static {
     /// The next bytes; none at the end. Can be dropped and called again.

@@ -22,7 +22,7 @@ pub(crate) struct CallBody {
     /// What the tool takes: an object, or for `apply_patch` the text of a patch.
     arguments: Arguments,
     /// What the call is known by; one is made if there is none.
-    #[schema(max_length = 256)]
+    #[schema(min_length = 1, max_length = 256)]
     call_id: Option<String>,
 }
 
@@ -102,8 +102,8 @@ pub(super) async fn call(
         Arguments::Text(input) => ToolPayload::Custom { input },
     };
     let call_id = match body.call_id {
-        Some(id) if id.is_empty() || id.len() > 256 => {
-            return Err(Problem::bad("call_id is 1 to 256 bytes"));
+        Some(id) if !(1..=256).contains(&id.chars().count()) => {
+            return Err(Problem::bad("call_id is 1 to 256 characters"));
         }
         Some(id) => CallId::new(id),
         None => new_call_id(),

@@ -9,7 +9,8 @@ use super::handler::Server;
 use super::{MAX_MESSAGE_BYTES, McpOptions, Workspace};
 use crate::Caller;
 use axum::body::Body;
-use axum::http::{Request, StatusCode};
+use axum::http::header::{HOST, ORIGIN};
+use axum::http::{HeaderMap, Request, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{MethodRouter, any};
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
@@ -20,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 type Service = StreamableHttpService<Server, LocalSessionManager>;
 
 /// Serves clients whose requests carry their [`Caller`] as an extension; those that carry none are refused, and
-/// so is every request that a browser sends for a page. `hosts` are the names that this server goes by, beside
+/// so is every request that a browser sends for a page of somebody else. `hosts` are the names that this server goes by, beside
 /// those of the loopback.
 pub fn http_service<S: Clone + Send + Sync + 'static>(
     options: &McpOptions,
@@ -31,7 +32,10 @@ pub fn http_service<S: Clone + Send + Sync + 'static>(
     let agents = McpOptions { person: None, workspace: Workspace::Given, ..options.clone() };
     let requester = service(agents, hosts, stop);
     let approver = service(options.clone(), hosts, stop);
-    any(move |request: Request<Body>| {
+    any(move |mut request: Request<Body>| {
+        if is_of_own_page(request.headers()) {
+            request.headers_mut().remove(ORIGIN);
+        }
         let service = match request.extensions().get::<Caller>() {
             Some(Caller::Requester) => Some(requester.clone()),
             Some(Caller::Approver) => Some(approver.clone()),
@@ -44,6 +48,17 @@ pub fn http_service<S: Clone + Send + Sync + 'static>(
             }
         }
     })
+}
+
+/// Whether a page of this very server sent it. Which names the server has is checked afterwards, so that a page
+/// of another that was pointed here is none of ours.
+fn is_of_own_page(headers: &HeaderMap) -> bool {
+    let only = |name| {
+        let mut values = headers.get_all(name).iter().map(|value| value.to_str().ok());
+        values.next().flatten().filter(|_| values.next().is_none())
+    };
+    let Some((origin, host)) = only(ORIGIN).zip(only(HOST)) else { return false };
+    ["http://", "https://"].iter().any(|scheme| origin.strip_prefix(scheme) == Some(host))
 }
 
 fn refused() -> Response {

@@ -69,8 +69,7 @@ export class Output {
     this.gap = h("div", { class: "gap", hidden: true });
     this.tail = h("div", { class: "lines" });
     this.element = h("div", { class: "output untrusted", tabindex: "0", role: "log", "aria-label": "Output", "aria-live": "off" }, this.head, this.gap, this.tail);
-    /** Lines that are there, drawn or not. */
-    this.lines = 0;
+    /** How many lines are not on the page any more. */
     this.left = 0;
     /** @type {Cell[]} */
     this.line = [];
@@ -79,7 +78,7 @@ export class Output {
     this.pen = plain();
     /** The beginning of a sequence whose end has not come. */
     this.open = "";
-    /** Lines that are ready and not on the page. @type {HTMLElement[]} */
+    /** Lines that are ready and not on the page. @type {{cells: Cell[], cut: number}[]} */
     this.ready = [];
     this.planned = false;
     /** @type {HTMLElement | null} */
@@ -228,32 +227,13 @@ export class Output {
   }
 
   newline() {
-    this.ready.push(this.drawn());
-    this.lines += 1;
+    this.ready.push({ cells: this.line, cut: this.cut });
     this.line = [];
     this.column = 0;
     this.cut = 0;
     // What would be taken off the page again is not put there.
-    if (this.ready.length > HEAD + TAIL + 1000) this.draw();
-  }
-
-  /** The line, as an element. */
-  drawn() {
-    const line = h("div", { class: "line" });
-    let from = 0;
-    while (from < this.line.length) {
-      const style = this.line[from].style;
-      let to = from;
-      let text = "";
-      while (to < this.line.length && this.line[to].style === style) {
-        text += this.line[to].text;
-        to += 1;
-      }
-      line.append(style === "" ? text : h("span", { class: style }, text));
-      from = to;
-    }
-    if (this.cut > 0) line.append(h("span", { class: "left-out" }, ` […${plural(this.cut, "more character")}]`));
-    return line;
+    const first = HEAD - this.head.childElementCount;
+    if (this.ready.length > first + 2 * TAIL) this.left += this.ready.splice(first, this.ready.length - first - TAIL).length;
   }
 
   plan() {
@@ -269,9 +249,8 @@ export class Output {
     const follow = this.element.scrollTop + this.element.clientHeight >= this.element.scrollHeight - 24;
     this.last?.remove();
     this.last = null;
-    for (const line of this.ready) {
-      if (this.head.childElementCount < HEAD) this.head.append(line);
-      else this.tail.append(line);
+    for (const { cells, cut } of this.ready) {
+      (this.head.childElementCount < HEAD ? this.head : this.tail).append(drawn(cells, cut));
     }
     this.ready = [];
     while (this.tail.childElementCount > TAIL) {
@@ -283,11 +262,35 @@ export class Output {
       this.gap.textContent = `${plural(this.left, "line")} left out here`;
     }
     if (this.line.length > 0) {
-      this.last = this.drawn();
+      this.last = drawn(this.line, this.cut);
       (this.head.childElementCount < HEAD ? this.head : this.tail).append(this.last);
     }
     if (follow) this.element.scrollTop = this.element.scrollHeight;
   }
+}
+
+/**
+ * A line, as an element.
+ *
+ * @param {Cell[]} cells
+ * @param {number} cut
+ */
+function drawn(cells, cut) {
+  const line = h("div", { class: "line" });
+  let from = 0;
+  while (from < cells.length) {
+    const style = cells[from].style;
+    let to = from;
+    let text = "";
+    while (to < cells.length && cells[to].style === style) {
+      text += cells[to].text;
+      to += 1;
+    }
+    line.append(style === "" ? text : h("span", { class: style }, text));
+    from = to;
+  }
+  if (cut > 0) line.append(h("span", { class: "left-out" }, ` […${plural(cut, "more character")}]`));
+  return line;
 }
 
 /**

@@ -5,7 +5,9 @@ import { h } from "./dom.js";
 import { visible, visibleLine } from "./visible.js";
 
 /** So much of one answer is read as Markdown; what follows is shown as it is. */
-const LONGEST = 200_000;
+const LONGEST = 60_000;
+/** A paragraph that is longer is shown as it is, and so is code or emphasis: reading it must not take long. */
+const LONGEST_PARAGRAPH = 20_000;
 /** Lists and quotes inside each other. */
 const DEEPEST = 8;
 
@@ -155,9 +157,10 @@ export function code(text, language = "") {
 
 /** Words inside of a line: code, strong, emphasis and links. @param {string} text @returns {Child[]} */
 function inline(text) {
+  if (text.length > LONGEST_PARAGRAPH) return [text];
   /** @type {Child[]} */
   const found = [];
-  const pattern = /(`+)([^`]|[^`][\s\S]*?[^`])\1(?!`)|\*\*(?=\S)([\s\S]*?\S)\*\*|(?<![\w*])[*_](?=\S)([^*_\n]*?\S)[*_](?![\w*])|\[([^\]\n]{1,500})\]\((https?:\/\/[^\s)]{1,2000})\)|(https?:\/\/[^\s<>()"'`]{1,2000}[^\s<>()"'`.,;:!?])/gu;
+  const pattern = /(`+)([^`]|[^`][\s\S]{0,500}?[^`])\1(?!`)|\*\*(?=\S)([\s\S]{0,500}?\S)\*\*|(?<![\w*])[*_](?=\S)([^*_\n]{0,500}?\S)[*_](?![\w*])|\[([^\]\n]{1,500})\]\((https?:\/\/[^\s)]{1,2000})\)|(https?:\/\/[^\s<>()"'`]{1,2000}[^\s<>()"'`.,;:!?])/gu;
   let from = 0;
   for (const match of text.matchAll(pattern)) {
     if (match.index > from) found.push(text.slice(from, match.index));

@@ -57,7 +57,7 @@ mod tests {
         "eval(",
         "Function(",
         "javascript:",
-        "import(",
+        "await import(",
         "<style",
         "style=",
         "setTimeout(\"",
@@ -74,10 +74,14 @@ mod tests {
     fn text_stays_text() {
         for (path, text) in ours() {
             for (number, line) in text.lines().enumerate() {
-                let is_comment = line.trim_start().starts_with("//");
-                for sink in SINKS.iter().filter(|sink| !is_comment && line.contains(**sink)) {
-                    panic!("{path}:{}: {sink}: {line}", number + 1);
-                }
+                let line = line.trim_start();
+                let code = match line.split_once("*/") {
+                    Some((_, rest)) if line.starts_with("/**") => rest,
+                    None if ["//", "/**", "* "].iter().any(|mark| line.starts_with(mark)) => "",
+                    _ => line,
+                };
+                let sink = SINKS.iter().find(|sink| code.contains(**sink));
+                assert!(sink.is_none(), "{path}:{}: {sink:?}: {line}", number + 1);
             }
         }
         let page = ours().find(|(path, _)| *path == "/").unwrap().1;

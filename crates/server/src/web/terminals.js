@@ -134,6 +134,10 @@ class Attached {
     this.killButton.hidden = !this.mayType;
     this.screen = openScreen(inner, { readOnly: !this.mayType });
     const { terminal } = this.screen;
+    /** How much of the output the terminal has read, and how much there was when we came. */
+    this.parsed = 0;
+    /** @type {number | undefined} */
+    this.printedBefore = undefined;
     /** What was typed and not sent. */
     this.typed = "";
     this.sending = false;
@@ -148,8 +152,8 @@ class Attached {
     this.stream = new Stream(
       this.path("/output"),
       {
-        event: ({ type, data }) => {
-          if (type === "output") terminal.write(bytesOf(JSON.parse(data)));
+        event: ({ id: until, type, data }) => {
+          if (type === "output") terminal.write(bytesOf(JSON.parse(data)), () => (this.parsed = Number(until)));
           if (type === "exit") this.over();
         },
         refused: (error) => this.complain(error),
@@ -172,6 +176,7 @@ class Attached {
 
   /** @param {Process} process */
   head(process) {
+    this.printedBefore ??= process.printed_bytes ?? 0;
     const words = shortened(commandLine(process.command), 200);
     fill(this.title, h("code", {}, words));
     setPage(shortened(words, 60));
@@ -195,6 +200,10 @@ class Attached {
 
   /** @param {string} text */
   type(text) {
+    // A terminal answers when a program asks it something. What was asked before we came has been answered, or is
+    // nobody's question any more; an answer now would be typed to whoever reads.
+    const isAnswer = text.startsWith("\u001b");
+    if (isAnswer && (this.printedBefore === undefined || this.parsed < this.printedBefore)) return;
     this.typed += text;
     void this.send();
   }

@@ -65,6 +65,10 @@ export async function conversation({ page: open }) {
   await page.getByRole("textbox", { name: "Message" }).fill("and now the second");
   await page.keyboard.press("Enter");
   await page.locator(".queued li", { hasText: "and now the second" }).waitFor();
+  // Somebody else looks at the same conversation.
+  const other = await open(CONSOLE_APPROVER);
+  await go(other, new URL(page.url()).hash);
+  await other.locator(".cell.call .output", { hasText: "red" }).waitFor();
   writeFileSync(join(CONSOLE_WORLD, "pipe"), "go\n");
   await call.locator(".status", { hasText: "exit 0" }).waitFor();
   await page.locator(".cell.user", { hasText: "and now the second" }).waitFor();
@@ -78,6 +82,10 @@ export async function conversation({ page: open }) {
   await page.locator(".cell.note", { hasText: "The turn was ended" }).waitFor();
   await idle(page);
   check((await page.locator(".meter").textContent()).includes("120 in"), "the tokens are not counted");
+
+  const elsewhere = other.locator(".cell.user .said");
+  await elsewhere.nth(1).waitFor();
+  same(await elsewhere.allTextContents(), ["Say hello\nand then more", "and now the second"], "what the other sees");
 
   const texts = () => page.locator(".cell.user .said").allTextContents();
   const before = await texts();
@@ -240,7 +248,8 @@ export async function terminal({ page: open }) {
   await screen.getByText("ready>").waitFor();
   await page.keyboard.type("hello there");
   await page.keyboard.press("Enter");
-  await screen.getByText("got hello there").waitFor();
+  // The line is what was typed alone: what the program asked the terminal before we came is not answered now.
+  await screen.getByText("got hello there, 11 letters").waitFor();
   // Colours beyond the palette are inline styles in xterm.js, which the content policy refuses.
   await page.keyboard.type("colour");
   await page.keyboard.press("Enter");

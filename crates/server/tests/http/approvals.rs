@@ -5,7 +5,8 @@ use crate::scene::{Scene, runs};
 use sandgate_protocol::{AskForApproval, SandboxPolicy};
 use serde_json::{Value, json};
 
-/// HTTP.24
+/// spec HTTP.24: The first answer to a question counts; a second is answered with 409, one to no
+/// question with 404, and one that the question does not offer with 422.
 #[tokio::test]
 async fn the_first_answer_counts() {
     let scene = Scene::new(AskForApproval::UnlessTrusted, SandboxPolicy::workspace_write()).await;
@@ -24,10 +25,10 @@ async fn the_first_answer_counts() {
     let answer = format!("/approvals/{}", question["id"].as_str().unwrap());
     for (wrong, status) in [
         (json!({ "decision": "approved_with_grant", "scope": "call" }), 422),
-        (json!({ "decision": "approved_with_grant" }), 422),
-        (json!({ "decision": "approved", "scope": "call" }), 422),
-        (json!({ "decision": "approved", "feedback": "fine" }), 422),
-        (json!({ "decision": "denied", "feedback": "x".repeat(20_000) }), 422),
+        (json!({ "decision": "approved_with_grant" }), 400),
+        (json!({ "decision": "approved", "scope": "call" }), 400),
+        (json!({ "decision": "approved", "feedback": "fine" }), 400),
+        (json!({ "decision": "denied", "feedback": "x".repeat(20_000) }), 400),
         (json!({ "decision": "yes" }), 400),
         (json!({ "decision": "approved", "by": "me" }), 400),
         (json!({}), 400),

@@ -10,7 +10,8 @@ use tokio::net::TcpStream;
 
 const JSON: (&str, &str) = ("content-type", "application/json");
 
-/// HTTP.9
+/// spec HTTP.9: A body that is too large, cut off, not JSON, of another shape or with unknown
+/// fields is refused and logged, and nothing is done.
 #[tokio::test]
 async fn a_body_that_makes_no_sense_does_nothing() {
     let scene = Scene::free().await;
@@ -40,7 +41,8 @@ async fn a_body_that_makes_no_sense_does_nothing() {
     scene.requester.get("/conversations?unknown=0").await.problem(400);
 }
 
-/// HTTP.9
+/// spec HTTP.9: A body that is too large, cut off, not JSON, of another shape or with unknown
+/// fields is refused and logged, and nothing is done.
 #[tokio::test]
 async fn a_body_that_is_too_large_is_not_read_to_its_end() {
     let scene = Scene::free().await;
@@ -63,9 +65,10 @@ async fn a_body_that_is_too_large_is_not_read_to_its_end() {
     assert_eq!(scene.opened(), 0);
 }
 
-/// HTTP.9
+/// spec HTTP.9: A body that is too large, cut off, not JSON, of another shape or with unknown
+/// fields is refused and logged, and nothing is done.
 ///
-/// HTTP.10
+/// spec HTTP.10: A connection whose head or body does not come in time is let go.
 #[tokio::test]
 async fn a_body_that_is_cut_off_does_nothing() {
     let limits = Limits { body: Duration::from_millis(300), ..Limits::default() };
@@ -91,7 +94,7 @@ async fn a_body_that_is_cut_off_does_nothing() {
     assert_eq!(scene.opened(), 0);
 }
 
-/// HTTP.10
+/// spec HTTP.10: A connection whose head or body does not come in time is let go.
 #[tokio::test]
 async fn a_head_that_does_not_come_ends_the_connection() {
     let limits = Limits { head: Duration::from_millis(300), connections: 3, ..Limits::default() };

@@ -9,7 +9,8 @@ use std::fs;
 const JSON: (&str, &str) = ("content-type", "application/json");
 const ASYNC: (&str, &str) = ("prefer", "respond-async");
 
-/// HTTP.16
+/// spec HTTP.16: A turn is answered with its events up to its end, and while one is taken another
+/// is refused with 409.
 #[tokio::test]
 async fn a_turn_is_answered_with_its_events() {
     let scene = Scene::free().await;
@@ -51,15 +52,17 @@ async fn a_turn_is_answered_with_its_events() {
         json!({ "input": [] }),
         json!({ "input": [{ "type": "image", "image_url": "http://evil.example/x.png" }] }),
     ] {
-        scene.approver.post(&turn, &wrong).await.problem(400);
+        scene.approver.post(&turn, &wrong).await.problem(422);
     }
 }
 
-/// HTTP.16
+/// spec HTTP.16: A turn is answered with its events up to its end, and while one is taken another
+/// is refused with 409.
 ///
-/// HTTP.17
+/// spec HTTP.17: With `Prefer: respond-async` a turn is answered at once, with the number of the
+/// last event before it.
 ///
-/// HTTP.21
+/// spec HTTP.21: To interrupt a conversation ends its turn and the commands in it.
 #[tokio::test]
 async fn one_turn_is_taken_at_a_time_and_can_be_called_off() {
     let scene = Scene::free().await;
@@ -93,7 +96,8 @@ async fn one_turn_is_taken_at_a_time_and_can_be_called_off() {
     events.until("TaskComplete").await;
 }
 
-/// HTTP.22
+/// spec HTTP.22: A conversation that is closed ends its streams and its processes, its record
+/// stays, and a turn opens it again.
 #[tokio::test]
 async fn a_closed_conversation_ends_its_streams_and_can_be_opened_again() {
     let scene = Scene::free().await;
@@ -134,7 +138,8 @@ async fn a_closed_conversation_ends_its_streams_and_can_be_opened_again() {
     }
 }
 
-/// HTTP.22
+/// spec HTTP.22: A conversation that is closed ends its streams and its processes, its record
+/// stays, and a turn opens it again.
 #[tokio::test]
 async fn old_conversations_are_listed_in_pages() {
     let scene = Scene::free().await;
@@ -166,7 +171,7 @@ async fn old_conversations_are_listed_in_pages() {
     scene.approver.get(&format!("/conversations/{id}")).await.problem(404);
 }
 
-/// HTTP.23
+/// spec HTTP.23: What a client wants of a session can make its policies stricter and never looser.
 #[tokio::test]
 async fn a_client_can_only_be_stricter() {
     let scene = Scene::new(AskForApproval::OnRequest, SandboxPolicy::workspace_write()).await;
@@ -186,7 +191,8 @@ async fn a_client_can_only_be_stricter() {
     scene.approver.post("/conversations", &json!({ "sandbox_mode": "none" })).await.problem(400);
 }
 
-/// HTTP.14
+/// spec HTTP.14: When it is ended, all that it started ends, and its token file and socket are
+/// gone.
 #[tokio::test]
 async fn the_end_of_the_server_ends_what_it_started() {
     let scene = Scene::new(AskForApproval::Never, SandboxPolicy::DangerFullAccess).await;

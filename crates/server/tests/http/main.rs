@@ -9,5 +9,6 @@ mod conversations;
 mod processes;
 mod scene;
 mod streams;
+mod tls;
 mod tools;
 mod who;

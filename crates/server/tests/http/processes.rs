@@ -28,7 +28,8 @@ async fn until(stream: &mut Stream, text: &str) -> (String, u64) {
     }
 }
 
-/// HTTP.28
+/// spec HTTP.28: What a process printed can be read from any byte on; with the approver's token the
+/// person types, with the requester's it is a call of `write_stdin`.
 #[tokio::test]
 async fn a_person_types_and_everybody_reads() {
     let scene = Scene::free().await;
@@ -69,7 +70,7 @@ async fn a_person_types_and_everybody_reads() {
         scene.requester.post(&format!("/processes/{id}/resize"), &wrong).await.problem(400);
     }
     for wrong in [json!({}), json!({ "text": "a", "bytes": "YQ==" }), json!({ "bytes": "?" })] {
-        scene.approver.post(&input, &wrong).await.problem(400);
+        scene.approver.post(&input, &wrong).await.problem(422);
     }
     assert_eq!(scene.approver.post(&input, &json!({ "text": "\u{4}" })).await.status, 204);
     assert_eq!(stream.until("exit").await.data, json!({ "exit_code": 7 }));
@@ -77,7 +78,8 @@ async fn a_person_types_and_everybody_reads() {
     scene.approver.post(&input, &json!({ "text": "late" })).await.problem(409);
 }
 
-/// HTTP.28
+/// spec HTTP.28: What a process printed can be read from any byte on; with the approver's token the
+/// person types, with the requester's it is a call of `write_stdin`.
 #[tokio::test]
 async fn what_a_model_types_outside_a_cage_is_judged() {
     let scene = Scene::new(AskForApproval::UnlessTrusted, SandboxPolicy::DangerFullAccess).await;
@@ -110,7 +112,8 @@ async fn what_a_model_types_outside_a_cage_is_judged() {
     }
 }
 
-/// HTTP.29
+/// spec HTTP.29: The audit log is shown in pages, by number, kind, session and text, and counted by
+/// hour or day.
 #[tokio::test]
 async fn the_audit_log_is_shown_in_pages() {
     let scene = Scene::free().await;

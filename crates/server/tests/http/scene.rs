@@ -19,6 +19,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
 /// What the model says when it is asked, one after the other; then it is done.
@@ -53,6 +54,21 @@ impl Scene {
         sandbox: SandboxPolicy,
         limits: Limits,
     ) -> Self {
+        Self::served(approval, sandbox, limits, None).await
+    }
+
+    /// One that speaks TLS.
+    pub(crate) async fn tls(acceptor: TlsAcceptor) -> Self {
+        let (approval, sandbox) = (AskForApproval::Never, SandboxPolicy::workspace_write());
+        Self::served(approval, sandbox, Limits::default(), Some(acceptor)).await
+    }
+
+    async fn served(
+        approval: AskForApproval,
+        sandbox: SandboxPolicy,
+        limits: Limits,
+        tls: Option<TlsAcceptor>,
+    ) -> Self {
         let (workspace, home) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let (turns, notes, opened) = (Turns::default(), Arc::default(), Arc::default());
         let opener = TestOpener {
@@ -75,14 +91,18 @@ impl Scene {
             workspaces: vec![workspace.path().to_owned()],
             person: None,
             tokens: Arc::clone(&tokens),
-            reached: Reached::default(),
+            reached: Reached { hosts: Vec::new(), tls: tls.is_some() },
             enforcement: sandgate_runtime::enforcement(),
             figures: Box::new(|| "from_elsewhere 1\n".to_owned()),
             notes: Box::new(move |note| told.lock().unwrap().push(note.to_owned())),
             limits,
         });
         let end = CancellationToken::new();
-        let serving = tokio::spawn(serve(Listener::Tcp(listener), server, end.clone()));
+        let listener = match tls {
+            Some(acceptor) => Listener::Tls(listener, acceptor),
+            None => Listener::Tcp(listener),
+        };
+        let serving = tokio::spawn(serve(listener, server, end.clone()));
         let client = |token: &str| client(address, token);
         Self {
             requester: client(tokens.requester().reveal()),

@@ -46,7 +46,8 @@ async fn whole(scene: &Scene, id: &str) -> Vec<Frame> {
     all
 }
 
-/// HTTP.18
+/// spec HTTP.18: Events that are read again from the last one that was heard are neither lost nor
+/// doubled, wherever the connection was cut.
 #[tokio::test]
 async fn a_stream_that_is_cut_and_resumed_loses_and_doubles_nothing() {
     let scene = Scene::free().await;
@@ -105,7 +106,8 @@ async fn a_stream_that_is_cut_and_resumed_loses_and_doubles_nothing() {
     scene.requester.request("GET", &path, &[("last-event-id", "x")], "").await.problem(400);
 }
 
-/// HTTP.19
+/// spec HTTP.19: Two hundred subscribers of one busy conversation hear the same, whether one of
+/// them reads or not, and memory does not grow with what they were sent.
 #[tokio::test]
 async fn two_hundred_subscribers_hear_the_same_and_one_that_does_not_read_costs_nothing() {
     const SUBSCRIBERS: usize = 200;
@@ -146,7 +148,7 @@ async fn two_hundred_subscribers_hear_the_same_and_one_that_does_not_read_costs_
     assert!(grown < 256 << 20, "what was sent is not kept");
 }
 
-/// HTTP.11
+/// spec HTTP.11: A client that reads nothing for a while is let go, and holds nobody up until then.
 #[tokio::test]
 async fn a_client_that_does_not_read_is_let_go() {
     let limits = Limits { reading: Duration::from_secs(1), ..Limits::default() };
@@ -216,7 +218,8 @@ fn resident() -> usize {
     line.trim().trim_end_matches(" kB").parse::<usize>().unwrap() << 10
 }
 
-/// HTTP.20
+/// spec HTTP.20: Beyond 256 MiB of events pieces of output are left out, which is told once, and
+/// nothing else is.
 #[tokio::test]
 async fn beyond_a_limit_output_is_left_out_and_nothing_else() {
     let limits = Limits { events: 40_000, ..Limits::default() };

@@ -5,7 +5,8 @@ use sandgate_protocol::{AskForApproval, SandboxPolicy};
 use serde_json::json;
 use std::fs;
 
-/// HTTP.25
+/// spec HTTP.25: A call takes the same way as a model's, and its result has what the model would be
+/// given.
 #[tokio::test]
 async fn a_call_takes_the_same_way_as_a_models() {
     let scene = Scene::new(AskForApproval::Never, SandboxPolicy::workspace_write()).await;
@@ -41,7 +42,7 @@ async fn a_call_takes_the_same_way_as_a_models() {
     assert_eq!(audit["records"].as_array().map(Vec::len), Some(1), "{audit}");
 }
 
-/// HTTP.26
+/// spec HTTP.26: A thousand calls, thirty-two at a time, all succeed.
 #[tokio::test]
 async fn a_thousand_calls_all_succeed() {
     let scene = Scene::free().await;
@@ -68,7 +69,7 @@ async fn a_thousand_calls_all_succeed() {
     assert_eq!(scene.opened(), 1, "all of them in one session");
 }
 
-/// HTTP.27
+/// spec HTTP.27: When a client goes, its call is called off, and nothing of it is left running.
 #[tokio::test]
 async fn a_call_whose_client_goes_is_called_off() {
     let scene = Scene::new(AskForApproval::Never, SandboxPolicy::DangerFullAccess).await;

@@ -25,7 +25,8 @@ async fn with_question() -> (Scene, String) {
     (scene, question.unwrap())
 }
 
-/// HTTP.4
+/// spec HTTP.4: A request without a token, or with anything else than one of the two, is answered
+/// with 401 and logged, and nothing is done.
 #[tokio::test]
 async fn without_one_of_the_two_tokens_nothing_is_done() {
     let scene = Scene::free().await;
@@ -69,9 +70,10 @@ async fn without_one_of_the_two_tokens_nothing_is_done() {
     );
 }
 
-/// HTTP.5
+/// spec HTTP.5: A request that names a host other than loopback, the address it listens on or one
+/// that `--allow-host` names is refused.
 ///
-/// HTTP.6
+/// spec HTTP.6: A request of a page is refused unless the page is of the same origin.
 #[tokio::test]
 async fn what_was_not_meant_for_this_server_is_refused_whoever_sends_it() {
     let scene = Scene::free().await;
@@ -99,7 +101,9 @@ async fn what_was_not_meant_for_this_server_is_refused_whoever_sends_it() {
     assert_eq!(answer.status, 200);
 }
 
-/// HTTP.7
+/// spec HTTP.7: With the requester's token no question is answered, nothing is typed as the person
+/// and nothing of the audit log is shown: the answer is 403, it is logged, and the question stays
+/// open.
 #[tokio::test]
 async fn whoever_requests_cannot_approve() {
     let (scene, question) = with_question().await;
@@ -118,7 +122,8 @@ async fn whoever_requests_cannot_approve() {
     Scene::eventually("what was approved is done", async || scene.path("done").exists()).await;
 }
 
-/// HTTP.15
+/// spec HTTP.15: A requester's conversations work in the directories that the server was started
+/// for and nowhere else, also when an old one is opened again.
 #[tokio::test]
 async fn a_requester_works_where_the_server_was_started_for() {
     let scene = Scene::free().await;
@@ -152,7 +157,8 @@ async fn a_requester_works_where_the_server_was_started_for() {
     assert_eq!(scene.approver.post(&format!("{place}/turns"), &turn).await.status, 200);
 }
 
-/// HTTP.32
+/// spec HTTP.32: Every answer forbids browsers to load, frame, guess or keep what it does not
+/// allow.
 #[tokio::test]
 async fn browsers_are_told_what_they_may_not_do() {
     let scene = Scene::free().await;

@@ -20,7 +20,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio_util::sync::CancellationToken;
 
 /// Serves a world, and stops when it is dropped.
-struct Served {
+pub(crate) struct Served {
     address: SocketAddr,
     stop: CancellationToken,
 }
@@ -33,20 +33,32 @@ impl Drop for Served {
 
 impl Served {
     async fn new(world: &World) -> Self {
+        Self::letting_in(world, None).await
+    }
+
+    /// One that takes whoever comes for an agent.
+    pub(crate) async fn for_anybody(world: &World) -> Self {
+        Self::letting_in(world, Some(Caller::Requester)).await
+    }
+
+    pub(crate) fn url(&self) -> String {
+        format!("http://{}/mcp", self.address)
+    }
+
+    async fn letting_in(world: &World, others: Option<Caller>) -> Self {
         let stop = CancellationToken::new();
         let mount = http_service(&world.options, &[], &stop);
-        let tell = from_fn(async |mut request: Request, next: Next| {
-            let token =
-                request.headers().get("authorization").and_then(|value| value.to_str().ok());
-            let caller = match token {
+        let tell = from_fn(move |mut request: Request, next: Next| {
+            let token = request.headers().get("authorization");
+            let caller = match token.and_then(|value| value.to_str().ok()) {
                 Some("Bearer requester") => Some(Caller::Requester),
                 Some("Bearer approver") => Some(Caller::Approver),
-                _ => None,
+                _ => others,
             };
             if let Some(caller) = caller {
                 request.extensions_mut().insert(caller);
             }
-            next.run(request).await
+            next.run(request)
         });
         let router = Router::new().route("/mcp", mount).layer(tell);
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -90,7 +102,7 @@ fn make_file() -> serde_json::Value {
     json!({ "command": ["sh", "-c", "echo x > made"] })
 }
 
-/// spec MCPS.30: A request without a token, of a page, or for another host is refused, and no
+/// spec MCPS.30: A request without a token, of a page of another origin, or for another host is refused, and no
 /// session is opened.
 #[tokio::test]
 async fn who_brings_no_token_or_comes_from_a_page_is_refused() {
@@ -102,12 +114,15 @@ async fn who_brings_no_token_or_comes_from_a_page_is_refused() {
     let (host, token) =
         (format!("host: {}\r\n", served.address), "authorization: Bearer requester\r\n");
     assert_eq!(served.status(&format!("{host}{token}"), &hello).await, 200);
+    let own_page = format!("{host}{token}origin: http://{}\r\n", served.address);
+    assert_eq!(served.status(&own_page, &hello).await, 200);
     let foreign = "host: example.com\r\n";
     for headers in [
         host.clone(),
         format!("{host}authorization: Bearer other\r\n"),
         format!("{host}{token}origin: http://example.com\r\n"),
-        format!("{host}{token}origin: http://{}\r\n", served.address),
+        format!("host: example.com\r\norigin: http://example.com\r\n{token}"),
+        format!("{host}{token}origin: http://{}\r\norigin: http://example.com\r\n", served.address),
         format!("{host}{token}origin: null\r\n"),
         format!("{foreign}{token}"),
     ] {

@@ -4,6 +4,7 @@
 
 mod approval;
 mod calls;
+mod conformance;
 mod http;
 mod malformed;
 mod processes;

@@ -197,15 +197,18 @@ impl Scanner {
         let member = format!("\n{inner}{}: {}", Value::from(name), pretty(value, indent, &inner));
         match self.members.last() {
             Some((_, last)) => {
-                // What follows the last value, a comma or a comment, stays behind the new one's end.
-                let on_one_line = !text[self.open..self.close].contains('\n');
-                let end = if on_one_line { format!("\n{margin}") } else { String::new() };
-                let (before, after) = (&text[..last.end], &text[last.end..self.close]);
-                format!(
-                    "{before},{member}{}{end}{}",
-                    after.trim_end_matches(' '),
-                    &text[self.close..]
-                )
+                let (before, tail) = text[..self.close].split_at(last.end);
+                let first = Tokens { text: tail, at: 0 }.next().and_then(Result::ok);
+                let has_comma = first.is_some_and(|token| &tail[token] == ",");
+                let comma = if has_comma { tail.find(',').map_or(0, |at| at + 1) } else { 0 };
+                // What stands behind the last value on its line belongs to it.
+                let line = tail[comma..].find('\n').filter(|_| !tail.contains("/*"));
+                let (rest, end) = match line {
+                    Some(end) => (&tail[..comma + end], tail[comma + end..].to_owned()),
+                    None => (&tail[..comma], format!("\n{margin}{}", tail[comma..].trim_start())),
+                };
+                let (first, second) = if has_comma { ("", ",") } else { (",", "") };
+                format!("{before}{first}{rest}{member}{second}{end}{}", &text[self.close..])
             }
             None => {
                 let (before, after) = (&text[..=self.open], &text[self.open + 1..self.close]);

@@ -278,6 +278,17 @@ mod tests {
         assert_eq!(entry(Client::Zed).added_to(&added).unwrap(), added);
         let cursor = "{\"mcpServers\":{\"sandgate\":{\"command\":\"old\",\"args\":[]},\"b\":{\"url\":\"u\"}},\"x\":[1,2]}";
         insta::assert_snapshot!("cursor-replaced", entry(Client::Cursor).added_to(cursor).unwrap());
+        for (before, after) in [
+            ("{\"a\":1}", "{\"a\":1,\n  \"servers\""),
+            ("{\n  \"a\": 1 // one, and more\n}", "{\n  \"a\": 1, // one, and more\n  \"servers\""),
+            ("{\n  \"a\": 1 /* a\n b */\n}", "{\n  \"a\": 1,\n  \"servers\""),
+            ("{ // none yet\n}", "{ // none yet\n  \"servers\""),
+            ("{}", "{\n  \"servers\""),
+        ] {
+            let added = entry(Client::Vscode).added_to(before).unwrap();
+            assert!(added.starts_with(after), "{added}");
+            assert_eq!(added.matches("/*").count(), before.matches("/*").count(), "{added}");
+        }
         insta::assert_snapshot!(
             "vscode-beside",
             entry(Client::Vscode).added_to("{\n\t\"inputs\": []\n}\n").unwrap()

@@ -21,7 +21,7 @@ export class Terminal {
   readonly textarea: HTMLTextAreaElement | undefined;
   options: { theme?: Theme; disableStdin?: boolean };
   open(parent: HTMLElement): void;
-  write(data: string | Uint8Array): void;
+  write(data: string | Uint8Array, parsed?: () => void): void;
   reset(): void;
   focus(): void;
   dispose(): void;

@@ -1,0 +1,71 @@
+"""Drives `sandgate acp` by the official SDK for Python.
+
+Arguments: what is to be done as JSON, and the program with its own. Writes what happened as one line of JSON.
+What is to be done: {"cwd", "load" (an id or null), "steps": [{"prompt", "option", "cancel_when"}]}. A step ends
+with its turn; `option` answers its questions, and it is called off as soon as the file `cancel_when` is there.
+"""
+
+import asyncio
+import json
+import os
+import sys
+
+import acp
+
+
+class Editor:
+    def __init__(self):
+        self.updates, self.asked, self.option = [], [], None
+
+    async def request_permission(self, session_id, tool_call, options, **_):
+        plain = lambda one: one.model_dump(by_alias=True, mode="json", exclude_none=True)
+        self.asked.append({"call": plain(tool_call), "options": [plain(one) for one in options]})
+        if self.option is None:
+            await asyncio.Event().wait()
+        return {"outcome": {"outcome": "selected", "optionId": self.option}}
+
+    async def session_update(self, session_id, update, **_):
+        self.updates.append(update.model_dump(by_alias=True, mode="json", exclude_none=True))
+
+    def take(self):
+        taken = {"updates": self.updates, "asked": self.asked}
+        self.updates, self.asked = [], []
+        return taken
+
+
+async def cancel_when(connection, session, path):
+    while not os.path.exists(path):
+        await asyncio.sleep(0.02)
+    await connection.cancel(session_id=session)
+
+
+async def main():
+    todo, program = json.loads(sys.argv[1]), sys.argv[2:]
+    editor, said = Editor(), {"steps": []}
+    env = dict(os.environ)
+    async with acp.spawn_agent_process(editor, *program, env=env, cwd=todo["cwd"]) as (connection, _):
+        hello = await connection.initialize(protocol_version=1)
+        said["hello"] = hello.model_dump(by_alias=True, mode="json", exclude_none=True)
+        if todo.get("load"):
+            session = todo["load"]
+            await connection.load_session(cwd=todo["cwd"], session_id=session, mcp_servers=[])
+        else:
+            session = (await connection.new_session(cwd=todo["cwd"], mcp_servers=[])).session_id
+        said["session"] = session
+        said["loaded"] = editor.take()
+        for step in todo["steps"]:
+            editor.option = step.get("option")
+            prompting = connection.prompt(session_id=session, prompt=[acp.text_block(step["prompt"])])
+            if step.get("cancel_when"):
+                stopping = asyncio.create_task(
+                    cancel_when(connection, session, step["cancel_when"])
+                )
+            try:
+                ended = {"stopReason": (await prompting).stop_reason}
+            except acp.RequestError as error:
+                ended = {"error": error.code, "message": str(error)}
+            said["steps"].append(ended | editor.take())
+    print(json.dumps(said))
+
+
+asyncio.run(asyncio.wait_for(main(), 50))
