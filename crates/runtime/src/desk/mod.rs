@@ -88,6 +88,17 @@ pub struct Asker {
     pub conversation: Option<String>,
 }
 
+/// A place on a desk for whoever only asks: sessions' questions can be laid there, and none answered or read.
+#[derive(Debug, Clone)]
+pub struct DeskPlace(Arc<Desk>);
+
+impl DeskPlace {
+    /// Has a session's questions lie on the desk from now on, like [`Desk::attend`].
+    pub async fn attend(&self, session: &Session, asker: Asker) -> Attendance {
+        self.0.attend(session, asker).await
+    }
+}
+
 /// As long as it is there, a session's questions lie on the desk.
 #[derive(Debug)]
 pub struct Attendance {
@@ -120,6 +131,11 @@ impl Desk {
         let listening =
             tokio::spawn(listen(Arc::clone(self), events, Arc::clone(&approver), asker));
         Attendance { listening, desk: Arc::clone(self), approver }
+    }
+
+    /// A place for one who only asks.
+    pub fn place(self: &Arc<Self>) -> DeskPlace {
+        DeskPlace(Arc::clone(self))
     }
 
     /// The questions, the oldest first.
