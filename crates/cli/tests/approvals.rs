@@ -180,7 +180,7 @@ fn a_question_that_was_answered_elsewhere_goes_away() {
 }
 
 /// spec DESK.12: `sandgate approvals` asks at its terminal whatever any program asks, with the program, its
-/// workspace and since when; a question that was answered elsewhere is taken back.
+/// workspace and since when; a question that was answered elsewhere is taken back, and says who answered.
 #[test]
 fn a_person_answers_all_programs_at_one_terminal() {
     let world = World::new();
@@ -199,7 +199,7 @@ fn a_person_answers_all_programs_at_one_terminal() {
     let second = waiting(&world, "run", &["--", "touch", "two"]);
     person.until("\n> ");
     answer(&world, id(&open(&world, 1)[0]), &["deny"]);
-    person.until("It was answered elsewhere, or is over.");
+    person.until("Answered by approvals: no.");
     assert_eq!(second.wait().code, Some(78));
     let third = waiting(&world, "run", &["--", "touch", "three"]);
     person.until("$ touch three");
@@ -338,7 +338,7 @@ fn what_cannot_be_answered_is_said() {
     let outcome = world.sandgate(&["approvals", "answer", id(&question), "grant"]);
     assert_eq!(outcome.code, Some(125), "{outcome:?}");
     assert!(outcome.stderr.contains("not among the answers"), "{outcome:?}");
-    answer(&world, &id(&question)[..3], &["deny"]);
+    answer(&world, &format!("{}-1", &id(&question)[..3]), &["deny"]);
     assert_eq!(asking.wait().code, Some(78));
 }
 
