@@ -65,8 +65,9 @@ fn asked(pending: &PendingQuestion) -> &str {
 /// each under a name that no other has; an answer counts as that of `approvals`, and takes it away.
 /// spec DESK.6: Who watches is told of all that is open, at once and whenever it changes, also in programs
 /// that start later.
-/// spec DESK.7: A question is named by its id, of which `approvals answer` takes any beginning of what stands
-/// before the `-` that no other program has; the number is never shortened.
+/// spec DESK.7: A question is named by its id, of which `approvals answer` takes any beginning of what
+/// stands before the `-` that no other program has; the number is never shortened. What is no question, and
+/// what is no answer, is said.
 #[tokio::test]
 async fn questions_of_all_programs_are_seen_and_answered() {
     let base = tempfile::tempdir_in("/var/tmp").unwrap();
@@ -136,7 +137,9 @@ async fn questions_of_all_programs_are_seen_and_answered() {
     left.abort();
 }
 
-/// spec DESK.7: the number is never shortened.
+/// spec DESK.7: A question is named by its id, of which `approvals answer` takes any beginning of what
+/// stands before the `-` that no other program has; the number is never shortened. What is no question, and
+/// what is no answer, is said.
 #[tokio::test]
 async fn a_question_that_lapsed_does_not_become_another() {
     let base = tempfile::tempdir_in("/var/tmp").unwrap();
@@ -169,7 +172,8 @@ async fn a_question_that_lapsed_does_not_become_another() {
     assert!(!ws.join("ten").exists());
 }
 
-/// spec DESK.13: The address of a console is given to whoever asks over the socket.
+/// spec DESK.13: `sandgate console` prints the address that a program gives to whoever asks over the
+/// socket; without such a program the exit code is 125.
 #[tokio::test]
 async fn the_console_is_found_through_the_socket() {
     let base = tempfile::tempdir().unwrap();
