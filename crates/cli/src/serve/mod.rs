@@ -66,8 +66,10 @@ async fn work(
         io::Error::new(error.kind(), format!("cannot use {}: {error}", workspace.display()))
     })?;
     let desk = Arc::new(Desk::default());
-    let console = format!("{}/#token={}", door.address(), tokens.approver().reveal());
-    let _on_socket = lay_open(&desk, &home, &console);
+    let (signs_in, address) = (Arc::clone(&tokens), door.address().to_owned());
+    let console = move || signs_in.code().ok().map(|code| format!("{address}/#code={code}"));
+    desk.set_console(console.clone());
+    let _on_socket = lay_open(&desk, &home);
     let server = Server::new(ServerOptions {
         opener: Arc::new(CliOpener { runtime, session, model }),
         desk: Arc::clone(&desk),
@@ -88,7 +90,7 @@ async fn work(
         limits: Limits::default(),
     });
     let file = TokenFile::write(&directory, door.name(), door.address(), tokens.requester())?;
-    tell(door.address(), &file, &console);
+    tell(door.address(), &file, console);
     let (listener, _socket) = door.split();
     let end = CancellationToken::new();
     let ending = async {
@@ -104,8 +106,7 @@ async fn work(
 
 /// Lets `sandgate approvals` answer, and `sandgate console` find the console.
 #[cfg(unix)]
-fn lay_open(desk: &Arc<Desk>, home: &Path, console: &str) -> Option<sandgate_runtime::DeskSocket> {
-    desk.set_console(console);
+fn lay_open(desk: &Arc<Desk>, home: &Path) -> Option<sandgate_runtime::DeskSocket> {
     let listening = desk.listen(home);
     let told = listening.map_err(|error| {
         let why = format!("sandgate approvals and sandgate console do not work: {error}");
@@ -116,18 +117,18 @@ fn lay_open(desk: &Arc<Desk>, home: &Path, console: &str) -> Option<sandgate_run
 
 /// There is no such socket here.
 #[cfg(not(unix))]
-fn lay_open(_: &Arc<Desk>, _: &Path, _: &str) {}
+fn lay_open(_: &Arc<Desk>, _: &Path) {}
 
-/// Says where it serves. The approver's token is shown to a person only, at a terminal: what goes to a file
+/// Says where it serves. The console's address is shown to a person only, at a terminal: what goes to a file
 /// a caged command could read.
-fn tell(address: &str, file: &TokenFile, console: &str) {
+fn tell(address: &str, file: &TokenFile, console: impl Fn() -> Option<String>) {
     let stderr = io::stderr();
     let mut text = notes::hint(&format!("serving on {address}"));
     let place = file.path().display();
     text.extend(notes::hint(&format!("an agent finds its token in {place}")));
-    text.extend(match stderr.is_terminal() {
-        true => notes::hint(&format!("approve in the console: {console}")),
-        false => notes::hint("sandgate console prints the address where you approve"),
+    text.extend(match console().filter(|_| stderr.is_terminal()) {
+        Some(console) => notes::hint(&format!("approve in the console: {console}")),
+        None => notes::hint("sandgate console prints the address where you approve"),
     });
     let _ = stderr.lock().write_all(&text);
 }

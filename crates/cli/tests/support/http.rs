@@ -74,12 +74,13 @@ impl Served {
             let outcome = world.sandgate(&["console"]);
             (outcome.code == Some(0)).then(|| outcome.stdout().trim().to_owned())
         });
-        let (place, approver) = console.split_once("/#token=").unwrap();
+        let (place, code) = console.split_once("/#code=").unwrap();
         assert_eq!(place, url);
+        let address = url.split("//").last().unwrap().to_owned();
         Self {
-            address: url.split("//").last().unwrap().to_owned(),
+            approver: sign_in(&address, code),
+            address,
             requester: told["requester_token"].as_str().unwrap().to_owned(),
-            approver: approver.to_owned(),
             running,
             token_file,
             _ends: ends,
@@ -144,4 +145,12 @@ fn joined(mut rest: &str) -> String {
         rest = after[length..].strip_prefix("\r\n").unwrap_or_default();
     }
     body
+}
+
+/// Spends the code of the console's address for an approver's token, as the console does.
+pub(crate) fn sign_in(address: &str, code: &str) -> String {
+    let stream = TcpStream::connect(address).unwrap();
+    let body = serde_json::json!({ "code": code }).to_string();
+    let answer = exchange(stream, address, "", "POST", "/console/sign-in", &body);
+    answer.json()["token"].as_str().unwrap_or_else(|| panic!("{answer:?}")).to_owned()
 }
