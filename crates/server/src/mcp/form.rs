@@ -133,15 +133,18 @@ fn command_choices(request: &ExecApprovalRequest) -> Vec<Choice> {
         let session = "the same for the rest of the session";
         choices.push(choice("grant-session", session, grant(GrantScope::Session)));
     }
-    let yes = if request.without_sandbox { "yes, without the sandbox" } else { "yes, once" };
+    let (yes, more) = match request.without_sandbox {
+        true => ("yes, without the sandbox", "yes, without the sandbox,"),
+        false => ("yes, once", "yes,"),
+    };
     choices.push(choice("approve", yes, ReviewDecision::Approved));
-    if request.grant_offer.is_none() {
-        let session = "yes, and for the rest of the session";
+    if request.offers().session {
+        let session = format!("{more} and for the rest of the session");
         choices.push(choice("session", session, ReviewDecision::ApprovedForSession));
     }
     if let Some(rule) = &request.proposed_rule {
         let words = visible_line(&rule.join(" "));
-        let always = format!("yes, always for commands that begin with: {words}");
+        let always = format!("{more} always for commands that begin with: {words}");
         choices.push(choice("rule", always, ReviewDecision::ApprovedWithRule));
     }
     choices
@@ -149,7 +152,7 @@ fn command_choices(request: &ExecApprovalRequest) -> Vec<Choice> {
 
 fn patch_choices(request: &ApplyPatchApprovalRequest) -> Vec<Choice> {
     let mut choices = vec![choice("approve", "yes, once", ReviewDecision::Approved)];
-    if !request.only_once {
+    if request.offers().session {
         let more = match &request.grant_root {
             Some(root) => format!("yes, and to everything in {}", shown_path(root)),
             None => "yes, and to these files for the rest of the session".to_owned(),
