@@ -99,6 +99,25 @@ impl Served {
         exchange(stream, &self.address, token, method, path, body)
     }
 
+    /// Listens to the questions: the connection, and the first event.
+    pub(crate) fn first_list(&self, token: &str) -> (TcpStream, String) {
+        let mut stream = TcpStream::connect(&self.address).unwrap();
+        let (host, path) = (&self.address, "/approvals/events");
+        let request =
+            format!("GET {path} HTTP/1.1\r\nhost: {host}\r\nauthorization: Bearer {token}\r\n\r\n");
+        stream.write_all(request.as_bytes()).unwrap();
+        let (mut heard, mut bytes) = (String::new(), [0; 4096]);
+        loop {
+            let event = heard.find("event: approvals\n").map(|at| &heard[at..]);
+            if let Some((event, _)) = event.and_then(|event| event.split_once("\n\n")) {
+                return (stream, event.to_owned());
+            }
+            let n = stream.read(&mut bytes).unwrap();
+            assert_ne!(n, 0, "it ended: {heard}");
+            heard += &String::from_utf8_lossy(&bytes[..n]);
+        }
+    }
+
     /// The question that is open, once there is one.
     pub(crate) fn question(&self) -> Value {
         eventually("a question is open", || {
