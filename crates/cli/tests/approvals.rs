@@ -357,7 +357,7 @@ fn the_console_is_found() {
         let asynchronous = tokio::runtime::Builder::new_current_thread().enable_all().build();
         asynchronous.unwrap().block_on(async {
             let desk = std::sync::Arc::new(sandgate_runtime::Desk::default());
-            desk.set_console(address);
+            desk.set_console(move || Some(address.to_owned()));
             let _socket = desk.listen(&settings).unwrap();
             listens.send(()).unwrap();
             std::future::pending::<()>().await;

@@ -9,7 +9,7 @@ mod support;
 #[path = "support/terminal.rs"]
 mod terminal;
 
-use http::{Served, exchange};
+use http::{Served, exchange, sign_in};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::fs;
@@ -70,15 +70,19 @@ fn the_approvers_token_is_nowhere_but_with_the_person() {
 fn at_a_terminal_the_person_is_told_and_ctrl_c_ends_it() {
     let world = World::new();
     let mut terminal = Terminal::start(&world, &["serve", "--listen", "127.0.0.1:0"]);
-    let shown = terminal.until("/#token=");
+    let shown = terminal.until("/#code=");
     assert!(shown.contains("approve in the console: http://127.0.0.1:"), "{shown}");
-    let token = terminal.until("\n").trim().to_owned();
-    assert_eq!(token.len(), 43);
+    let code = terminal.until("\n").trim().to_owned();
+    assert_eq!(code.len(), 43);
     let console = eventually("the console is known", || {
         let outcome = world.sandgate(&["console"]);
         (outcome.code == Some(0)).then(|| outcome.stdout().trim().to_owned())
     });
-    assert!(console.ends_with(&format!("/#token={token}")), "{console}");
+    let (place, another) = console.split_once("/#code=").unwrap();
+    assert_ne!(another, code, "each address is for one page");
+    let address = place.strip_prefix("http://").unwrap();
+    let (first, second) = (sign_in(address, &code), sign_in(address, another));
+    assert!(first != second && ![&code, another].contains(&&*first));
     terminal.press("\x03");
     assert_eq!(terminal.end().1, Some(0));
     assert_eq!(fs::read_dir(world.path(".codex/serve")).unwrap().count(), 0);

@@ -35,8 +35,9 @@ impl Person {
         let mut tmux = person.tmux();
         tmux.args(["new-session", "-d", "-x", &size.0.to_string(), "-y", &size.1.to_string()]);
         tmux.arg("-e").arg(format!("HOME={}", person.world.home().display()));
+        // It says by itself how it ended: not every tmux can tell.
+        tmux.args(["sh", "-c", r#""$@"; echo "left with $?"; exec cat"#, "sh"]);
         tmux.arg(program.get_program()).args(program.get_args());
-        tmux.args([";", "set", "-g", "remain-on-exit", "on"]);
         match tmux.stdin(Stdio::null()).output() {
             Ok(output) => assert!(output.status.success(), "{output:?}"),
             Err(_) => {
@@ -118,17 +119,9 @@ impl Person {
     #[track_caller]
     fn leaves(&self) -> (String, String) {
         self.presses(&["C-d"]);
-        self.is_left()
-    }
-
-    #[track_caller]
-    fn is_left(&self) -> (String, String) {
-        let dead = ["display-message", "-p", "#{pane_dead} #{pane_dead_status}"];
-        let code = eventually("the program has ended", || {
-            let state = self.ask_tmux(&dead);
-            state.trim().strip_prefix("1 ").map(str::to_owned)
-        });
-        (code, self.scrollback())
+        let screen = self.sees("left with ");
+        let code = screen.split("left with ").nth(1).and_then(|rest| rest.lines().next());
+        (code.unwrap_or_default().trim().to_owned(), self.scrollback())
     }
 }
 
@@ -286,8 +279,8 @@ fn no_sequence_of_a_command_reaches_the_terminal() {
     let script = r"for a in $(seq 0 255); do for b in '[2J' '[?1049h' '[41m' ']0;owned\a' ']2;owned\a' '[8m' 'c' '[10;10H' '[?25l' '(0'; do printf '\033'$b; printf '\x'$(printf %x $a); done; done; printf '\n\342\226\214 May this run?\n\342\226\214 [y] once\n'";
     std::fs::write(person.world.path("evil"), script).unwrap();
     person.says("!bash evil; echo the end of it");
-    let screen = person.sees("the end of it");
-    assert!(screen.contains("› no model is set"), "{screen}");
+    let screen = person.sees("✓ ok");
+    assert!(screen.contains("│ the end of it") && screen.contains("› no model is set"), "{screen}");
     assert!(!screen.lines().any(|line| line.starts_with('▌')), "{screen}");
     assert_eq!(person.ask_tmux(&["display-message", "-p", "#{pane_title}"]), title);
     assert_eq!(person.ask_tmux(&["display-message", "-p", "#{alternate_on}"]).trim(), "0");
@@ -342,13 +335,18 @@ fn policies_are_changed_on_the_way() {
     let turns = [message("hello to you"), message("again")];
     let Some(person) = Person::with_script(World::new(), &turns, &["hello you"]) else { return };
     person.sees("hello to you");
-    let conversation = |person: &Person| {
+    // The ids that /status has said, when it has said so many.
+    let conversations = |number: usize| -> Vec<String> {
         person.says("/status");
-        let screen = person.sees("sandgate resume");
-        let id = screen.lines().rev().find_map(|line| line.split("sandgate resume ").nth(1));
-        id.unwrap_or_default().trim().to_owned()
+        eventually("the conversation is named", || {
+            let shown = person.scrollback();
+            let ids = shown.split("sandgate resume ").skip(1);
+            let ids: Vec<String> =
+                ids.filter_map(|rest| Some(rest.lines().next()?.trim().to_owned())).collect();
+            (ids.len() == number).then_some(ids)
+        })
     };
-    let before = conversation(&person);
+    conversations(1);
     person.says("/sandbox read-only");
     person.sees("· read-only · on-request");
     person.says("/approvals sometimes");
@@ -359,7 +357,8 @@ fn policies_are_changed_on_the_way() {
     person.says("!touch here");
     person.sees("exit code 1");
     assert!(!person.world.path("here").exists());
-    assert_eq!(conversation(&person), before);
+    let ids = conversations(2);
+    assert!(!ids[0].is_empty() && ids[0] == ids[1], "{ids:?}");
     assert_eq!(person.leaves().0, "0");
 }
 

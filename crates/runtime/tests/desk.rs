@@ -135,7 +135,7 @@ async fn the_console_is_found_through_the_socket() {
     let program = Program::start(base.path(), base.path()).await;
     let desks = Desks::in_settings(base.path());
     assert_eq!(desks.consoles().await.unwrap(), []);
-    program.desk.set_console("http://127.0.0.1:1/#token=x");
+    program.desk.set_console(|| Some("http://127.0.0.1:1/#token=x".to_owned()));
     let consoles = desks.consoles().await.unwrap();
     assert_eq!(consoles.len(), 1);
     assert_eq!(consoles[0].address, "http://127.0.0.1:1/#token=x");

@@ -28,7 +28,8 @@ const USAGE: &str = "\
 Usage: cargo xtask dist [--target TRIPLE] [--out DIR]
 
 Builds what people install into target/dist, and prints what it came to. Without --target it is static: \
-Linux with musl, which needs `rustup target add` and a musl-gcc.";
+Linux with musl, which needs `rustup target add` and a musl-gcc. The program is started to make its pages and \
+completions, so the target must be one that this machine can run.";
 
 /// What is to be made.
 struct Wanted {
@@ -189,8 +190,11 @@ fn parts(root: &Path, program: &Path, scratch: &Path) -> anyhow::Result<Parts> {
 
 fn tarball(name: &str, parts: &Parts, time: u64) -> anyhow::Result<Vec<u8>> {
     let at = |place: &str| format!("{name}/{place}");
-    let mut entries = vec![Entry::program(at("sandgate"), parts.program.clone())];
-    entries.push(Entry::link(at("sandgate-linux-sandbox"), "sandgate"));
+    let program = if name.contains("windows") { "sandgate.exe" } else { "sandgate" };
+    let mut entries = vec![Entry::program(at(program), parts.program.clone())];
+    if name.contains("linux") {
+        entries.push(Entry::link(at("sandgate-linux-sandbox"), "sandgate"));
+    }
     entries.extend(parts.documents.iter().map(|(name, text)| Entry::file(at(name), text.clone())));
     let page =
         |(name, text): &(String, Vec<u8>)| Entry::file(at(&format!("man/{name}")), text.clone());

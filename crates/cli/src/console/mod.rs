@@ -1,4 +1,4 @@
-//! `sandgate console`: where the console of a running `sandgate serve` is, with the token to answer there.
+//! `sandgate console`: where the console of a running `sandgate serve` is, with what lets a page answer there.
 
 use crate::approvals::{conclude, print, run};
 use crate::{exit, notes};
@@ -8,10 +8,8 @@ use std::io::{self, Write as _};
 use std::process::ExitCode;
 
 const HELP: &str = "\
-The address has the token in it with which questions are answered. Whoever has it can answer.
-
-With --open it is handed to your browser on a command line, which other users of this machine can see
-while it is there. On a machine that you share, open the printed address by hand.
+The address has a code in it that counts once, for ten minutes. The page that opens it can answer
+questions until it is closed or loaded again; then print another.
 
 Exit codes: 0; 125 when no sandgate serve of yours runs; 2 if this command line makes no sense.";
 

@@ -12,6 +12,11 @@ impl Place {
     /// Makes one, for its owner only.
     pub(super) fn make() -> io::Result<Self> {
         let temporary = std::env::temp_dir().canonicalize()?;
+        // It stands in a script, between quotes.
+        if temporary.to_str().is_none_or(|name| name.contains(['\'', '\n'])) {
+            let name = temporary.display();
+            return Err(io::Error::other(format!("{name} is an odd name; set TMPDIR to another")));
+        }
         let mut builder = std::fs::DirBuilder::new();
         #[cfg(unix)]
         std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);

@@ -128,7 +128,7 @@ impl Tour {
     /// Takes a step, and tells what came of it.
     pub(super) async fn take(&self, what: What) -> io::Result<String> {
         let reach = || {
-            let script = format!("echo eggs >> notes.txt; echo x > {}/x", self.outside.display());
+            let script = format!("echo eggs >> notes.txt; echo x > '{}/x'", self.outside.display());
             json!({ "command": script, "login": false })
         };
         let told = match what {

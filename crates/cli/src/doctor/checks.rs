@@ -168,6 +168,10 @@ async fn trial(runtime: &Arc<Runtime>) -> Check {
         _ if was_written => {
             failed("a command that may only read has written to your home directory".to_owned())
         }
+        // Without a supervisor nobody knows what was refused; with one it must be this.
+        Ok(ran) if enforcement().supervisor && ran.output.output.denials.is_empty() => {
+            failed("a command ran, and nothing was refused to it".to_owned())
+        }
         Ok(_) => Check::new(
             AREA,
             NAME,
@@ -286,11 +290,16 @@ fn settings(session: &CliSession) -> Vec<Check> {
                 (State::Warning, "you have not said whether you trust this directory")
             }
         };
-        let mut check = Check::new(AREA, "trust", found.0, found.1);
-        if found.0 == State::Warning {
-            check = check.means("until then commands only read here").fix("sandgate trust");
-        }
-        checks.push(check);
+        let check = Check::new(AREA, "trust", found.0, found.1);
+        checks.push(match &loaded.trust {
+            TrustState::Unknown => {
+                check.means("until then commands only read here").fix("sandgate trust")
+            }
+            TrustState::ChangedSince { .. } => {
+                check.means("until you have, that does not count").fix("sandgate trust")
+            }
+            TrustState::Trusted | TrustState::Untrusted => check,
+        });
     }
     let loaded = rules::load(&home, ProjectRules::None);
     checks.push(match loaded.broken.first() {

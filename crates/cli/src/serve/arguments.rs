@@ -10,8 +10,8 @@ use std::path::PathBuf;
 
 const HELP: &str = "\
 Two tokens are made at each start. The requester's, for an agent, is in a file that only you can read,
-whose name is printed. The approver's, for you, is part of the console's address, which is printed if
-this is a terminal; otherwise sandgate console prints it. Whoever has the first can never approve.
+whose name is printed. You approve in the console, whose address is printed if this is a terminal and
+opens it once; sandgate console prints another. Whoever has the agent's token can never approve.
 
 On other addresses than those of this machine it listens only with --tls-cert and --tls-key, or with
 --insecure, which sends tokens in the clear.

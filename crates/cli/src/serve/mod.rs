@@ -14,9 +14,7 @@ use crate::{exit, notes};
 use door::Door;
 use sandgate_protocol::{Event, visible_line};
 use sandgate_runtime::{Desk, OpenQuestion, Runtime, Stop};
-use sandgate_server::http::{
-    Limits, Reached, Server, ServerOptions, Token, Tokens, serve as serve_http,
-};
+use sandgate_server::http::{Limits, Reached, Server, ServerOptions, Tokens, serve as serve_http};
 use std::collections::BTreeSet;
 use std::io::{self, IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
@@ -72,8 +70,10 @@ async fn work(
         io::Error::new(error.kind(), format!("cannot use {}: {error}", workspace.display()))
     })?;
     let desk = Arc::new(Desk::default());
-    let console = format!("{}/#token={}", door.address(), tokens.approver().reveal());
-    let _on_socket = lay_open(&desk, &home, &console);
+    let (signs_in, address) = (Arc::clone(&tokens), door.address().to_owned());
+    let console = move || signs_in.code().ok().map(|code| format!("{address}/#code={code}"));
+    desk.set_console(console.clone());
+    let _on_socket = lay_open(&desk, &home);
     let server = Server::new(ServerOptions {
         opener: Arc::new(CliOpener { runtime, session, model }),
         desk: Arc::clone(&desk),
@@ -94,7 +94,7 @@ async fn work(
         limits: Limits::default(),
     });
     let file = TokenFile::write(&directory, door.name(), door.address(), tokens.requester())?;
-    tell(&door, &file, tokens.approver(), &console);
+    tell(&door, &file, console);
     let telling = tokio::spawn(tell_questions(Arc::clone(&desk)));
     let (listener, _socket) = door.split();
     let end = CancellationToken::new();
@@ -112,8 +112,7 @@ async fn work(
 
 /// Lets `sandgate approvals` answer, and `sandgate console` find the console.
 #[cfg(unix)]
-fn lay_open(desk: &Arc<Desk>, home: &Path, console: &str) -> Option<sandgate_runtime::DeskSocket> {
-    desk.set_console(console);
+fn lay_open(desk: &Arc<Desk>, home: &Path) -> Option<sandgate_runtime::DeskSocket> {
     let listening = desk.listen(home);
     let told = listening.map_err(|error| {
         let why = format!("sandgate approvals and sandgate console do not work: {error}");
@@ -124,27 +123,21 @@ fn lay_open(desk: &Arc<Desk>, home: &Path, console: &str) -> Option<sandgate_run
 
 /// There is no such socket here.
 #[cfg(not(unix))]
-fn lay_open(_: &Arc<Desk>, _: &Path, _: &str) {}
+fn lay_open(_: &Arc<Desk>, _: &Path) {}
 
-/// Says where it serves. The approver's token is shown to a person only, at a terminal: what goes to a file
+/// Says where it serves. The console's address is shown to a person only, at a terminal: what goes to a file
 /// a caged command could read.
-fn tell(door: &Door, file: &TokenFile, approver: &Token, console: &str) {
+fn tell(door: &Door, file: &TokenFile, console: impl Fn() -> Option<String>) {
     let stderr = io::stderr();
     let mut text = notes::hint(&format!("serving on {}", door.place()));
     let place = file.path().display();
     text.extend(notes::hint(&format!("an agent finds its token in {place}")));
-    text.extend(match (stderr.is_terminal(), door.is_for_browsers()) {
-        (true, true) => notes::hint(&format!("approve in the console: {console}")),
-        (true, false) => notes::hint(&format!(
-            "no browser opens a socket: approve with sandgate approvals, or forward a port to the socket \
-             and open http://localhost:PORT/#token={}",
-            approver.reveal()
-        )),
-        (false, true) => notes::hint("sandgate console prints the address where you approve"),
-        (false, false) => notes::hint(
-            "no browser opens a socket: approve with sandgate approvals; sandgate console prints the \
-             token for a port that is forwarded to the socket",
-        ),
+    let socket = "no browser opens a socket: approve with sandgate approvals, or forward a port to it and \
+        open what sandgate console prints with http://localhost:PORT for its beginning";
+    text.extend(match console().filter(|_| stderr.is_terminal()) {
+        _ if !door.is_for_browsers() => notes::hint(socket),
+        Some(console) => notes::hint(&format!("approve in the console: {console}")),
+        None => notes::hint("sandgate console prints the address where you approve"),
     });
     let _ = stderr.lock().write_all(&text);
 }

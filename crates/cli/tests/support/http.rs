@@ -7,6 +7,7 @@ use serde_json::Value;
 use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -74,12 +75,13 @@ impl Served {
             let outcome = world.sandgate(&["console"]);
             (outcome.code == Some(0)).then(|| outcome.stdout().trim().to_owned())
         });
-        let (place, approver) = console.split_once("/#token=").unwrap();
+        let (place, code) = console.split_once("/#code=").unwrap();
         assert_eq!(place, url);
+        let address = url.split("//").last().unwrap().to_owned();
         Self {
-            address: url.split("//").last().unwrap().to_owned(),
+            approver: sign_in(&address, code),
+            address,
             requester: told["requester_token"].as_str().unwrap().to_owned(),
-            approver: approver.to_owned(),
             running,
             token_file,
             _ends: ends,
@@ -163,4 +165,21 @@ fn joined(mut rest: &str) -> String {
         rest = after[length..].strip_prefix("\r\n").unwrap_or_default();
     }
     body
+}
+
+/// Spends the code of the console's address for an approver's token, as the console does.
+pub(crate) fn sign_in(address: &str, code: &str) -> String {
+    let body = serde_json::json!({ "code": code }).to_string();
+    let (method, path) = ("POST", "/console/sign-in");
+    let answer = match address.strip_prefix("unix:") {
+        Some(socket) => {
+            let stream = UnixStream::connect(socket).unwrap();
+            exchange(stream, "localhost", "", method, path, &body)
+        }
+        None => {
+            let stream = TcpStream::connect(address).unwrap();
+            exchange(stream, address, "", method, path, &body)
+        }
+    };
+    answer.json()["token"].as_str().unwrap_or_else(|| panic!("{answer:?}")).to_owned()
 }

@@ -34,8 +34,18 @@ pub struct Desk {
     name: String,
     state: Mutex<State>,
     changed: watch::Sender<u64>,
-    /// The address of the console that this program serves, with the token of whoever may answer.
-    console: Mutex<Option<String>>,
+    /// Tells the address of the console that this program serves, with what lets a person answer there.
+    console: Mutex<Option<ConsoleAddress>>,
+}
+
+/// What tells the address.
+#[derive(Clone)]
+struct ConsoleAddress(Arc<dyn Fn() -> Option<String> + Send + Sync>);
+
+impl std::fmt::Debug for ConsoleAddress {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("ConsoleAddress(…)")
+    }
 }
 
 #[derive(Debug, Default)]
@@ -144,15 +154,17 @@ impl Desk {
         approver.answer_as(&approval_id, decision, by)
     }
 
-    /// Says where this program serves a console, and by which token a person answers there. Whoever may
-    /// answer on this desk may know it.
-    pub fn set_console(&self, address: impl Into<String>) {
-        *self.console.lock().unwrap_or_else(PoisonError::into_inner) = Some(address.into());
+    /// Has whoever may answer on this desk told where this program serves a console. It is asked each time,
+    /// because an address may count once.
+    pub fn set_console(&self, address: impl Fn() -> Option<String> + Send + Sync + 'static) {
+        let address = ConsoleAddress(Arc::new(address));
+        *self.console.lock().unwrap_or_else(PoisonError::into_inner) = Some(address);
     }
 
     #[cfg(unix)]
     fn console(&self) -> Option<String> {
-        self.console.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        let address = self.console.lock().unwrap_or_else(PoisonError::into_inner).clone()?;
+        (address.0)()
     }
 
     fn lay(

@@ -11,6 +11,7 @@ mod listen;
 mod problem;
 mod processes;
 mod server;
+mod sign_in;
 mod sse;
 mod tokens;
 mod tools;
@@ -66,7 +67,8 @@ fn router(server: &Arc<Server>) -> Router {
         .routes(routes!(processes::kill))
         .routes(routes!(about::me))
         .routes(routes!(about::metrics));
-    let nobody = OpenApiRouter::new().routes(routes!(about::health));
+    let nobody =
+        OpenApiRouter::new().routes(routes!(about::health)).routes(routes!(sign_in::sign_in));
     let (known, document) = either.merge(approver).split_for_parts();
     let (open, more) = nobody.split_for_parts();
     let document = closed(serde_json::to_value(described(document.merge_from(more))));

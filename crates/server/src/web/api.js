@@ -1,6 +1,5 @@
-// Everything that the console asks of its server. The token stays in this file and in the tab's own storage.
+// Everything that the console asks of its server. The token stays in this file.
 
-const KEEP = "sandgate.token";
 /** The server says something at least every 15 s; a stream that is silent for so long is dead. */
 const SILENCE_MS = 45_000;
 /** No event is larger. */
@@ -20,45 +19,32 @@ export class Refused extends Error {
   }
 }
 
-/** Takes the token out of the address or the tab's storage. Says whether there is one. */
-export function findToken() {
-  const fragment = new URLSearchParams(location.hash.slice(1));
-  const given = fragment.get("token");
-  if (given) {
-    useToken(given);
-    // It must not stay where somebody could read it off the screen or out of the history.
-    history.replaceState(null, "", location.pathname);
-  } else {
-    token = read();
-  }
+/** Takes what stands in the address. Says whether there is a token then. */
+export async function findToken() {
+  const given = location.hash;
+  if (!given.startsWith("#code=") && !given.startsWith("#token=")) return token !== "";
+  // It must not stay where somebody could read it off the screen.
+  history.replaceState(null, "", location.pathname);
+  await takeToken(given);
   return token !== "";
 }
 
-/** @param {string} given */
-export function useToken(given) {
-  token = given.trim();
-  try {
-    sessionStorage.setItem(KEEP, token);
-  } catch {
-    // Then it holds until the page is loaded again.
-  }
+/**
+ * Takes what a person was given: an address with a code, which counts once, or a token. It is kept in memory and
+ * nowhere else: what a browser stores, any command can read.
+ * @param {string} given
+ */
+export async function takeToken(given) {
+  const text = given.trim();
+  const behind = new URLSearchParams(text.replace(/^[^#]*#/, ""));
+  const code = text.includes("#") ? behind.get("code") : null;
+  token = "";
+  if (code) token = (await call("POST", "/console/sign-in", { code })).token;
+  else token = (text.includes("#") ? behind.get("token") : text) ?? "";
 }
 
 export function forgetToken() {
   token = "";
-  try {
-    sessionStorage.removeItem(KEEP);
-  } catch {
-    // Nothing was kept.
-  }
-}
-
-function read() {
-  try {
-    return sessionStorage.getItem(KEEP) ?? "";
-  } catch {
-    return "";
-  }
 }
 
 /**
@@ -70,7 +56,7 @@ function read() {
  */
 export async function call(method, path, body, headers = {}) {
   /** @type {RequestInit} */
-  const request = { method, headers: { Authorization: `Bearer ${token}`, ...headers }, cache: "no-store" };
+  const request = { method, headers: token ? { Authorization: `Bearer ${token}`, ...headers } : headers, cache: "no-store" };
   if (body !== undefined) {
     request.body = JSON.stringify(body);
     /** @type {Record<string, string>} */ (request.headers)["Content-Type"] = "application/json";

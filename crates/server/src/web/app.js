@@ -2,7 +2,7 @@
 
 import { approvalsPage } from "./approvals.js";
 import { auditPage } from "./audit.js";
-import { findToken, forgetToken, get, Refused, useToken, watchConnection } from "./api.js";
+import { findToken, forgetToken, get, Refused, takeToken, watchConnection } from "./api.js";
 import { conversationsPage } from "./conversations.js";
 import { choices, fill, h, icon, isWriting, key, refreshMoments } from "./dom.js";
 import { drawBadge, setPage } from "./notify.js";
@@ -45,40 +45,47 @@ function begin() {
   drawBadge(0);
   window.addEventListener("hashchange", () => {
     // Somebody opened the console's address again, in this tab.
-    if (location.hash.startsWith("#token=")) void (findToken() && enter());
+    if (/^#(code|token)=/.test(location.hash)) void arrive();
     else if (me) route();
   });
   window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => window.dispatchEvent(new Event("themechange")));
   document.addEventListener("keydown", keys);
   setInterval(refreshMoments, 15_000);
   watchConnection((down) => (banner.hidden = !down));
-  if (findToken()) void enter();
-  else signIn("");
+  void arrive();
+}
+
+/** Goes in with what the address has, or asks for it. */
+async function arrive() {
+  try {
+    if (await findToken()) await enter();
+    else signIn("");
+  } catch (error) {
+    signIn(error instanceof Error ? error.message : String(error));
+  }
 }
 
 /** @param {string} message */
 function signIn(message) {
   leave();
   setPage("Sign in");
-  const field = h("input", { type: "password", name: "token", required: true, autocomplete: "off", spellcheck: "false", placeholder: "Token", "aria-label": "Token", maxlength: 500 });
+  const field = h("input", { type: "password", name: "token", required: true, autocomplete: "off", spellcheck: "false", placeholder: "Address or token", "aria-label": "Token", maxlength: 500 });
   const form = h(
     "form",
     {
       class: "sign-in",
       onsubmit: (/** @type {Event} */ event) => {
         event.preventDefault();
-        // People paste the whole address as well.
-        useToken(field.value.replace(/^.*#token=/, ""));
-        void enter();
+        takeToken(field.value).then(enter, (error) => signIn(error instanceof Error ? error.message : String(error)));
       },
     },
     h("div", { class: "brand large" }, icon("gate"), h("span", {}, "Sandgate")),
     h("h1", {}, "Open the console"),
-    h("p", {}, "Run ", h("code", {}, "sandgate console"), " in a terminal and open the address that it prints, or paste the token here."),
+    h("p", {}, "Run ", h("code", {}, "sandgate console"), " in a terminal and open the address that it prints, or paste it here."),
     field,
     message ? h("p", { class: "form-message", role: "alert" }, visible(message)) : null,
     h("button", { type: "submit", class: "button primary" }, "Open"),
-    h("p", { class: "fine" }, "The token stays in this tab and is forgotten when you close it."),
+    h("p", { class: "fine" }, "You stay signed in until this page is closed or loaded again. An address opens the console once."),
   );
   fill(document.body, h("div", { class: "sign-in-page" }, form), live());
   field.focus();

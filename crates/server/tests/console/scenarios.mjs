@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { card, check, go, idle, line, same, start } from "./browser.mjs";
 import { looks } from "./looks.mjs";
 
-const { CONSOLE_URL, CONSOLE_APPROVER, CONSOLE_REQUESTER, CONSOLE_WORLD, CONSOLE_SHOTS, CONSOLE_HOW } = process.env;
+const { CONSOLE_URL, CONSOLE_CODE, CONSOLE_APPROVER, CONSOLE_REQUESTER, CONSOLE_WORLD, CONSOLE_SHOTS, CONSOLE_HOW } = process.env;
 
 /** Answers a question by its key or by its button. */
 async function answer(page, text, key) {
@@ -35,17 +35,26 @@ export async function signIn({ page: open }) {
   await page.keyboard.press("Enter");
   await page.waitForSelector(".nav");
 
-  const second = await open(CONSOLE_APPROVER);
-  check(!second.url().includes(CONSOLE_APPROVER), "the token stays in the address");
-  const kept = await second.evaluate(() => [Object.values(localStorage).join(), document.cookie, Object.values(sessionStorage).join()]);
-  same([kept[0].includes(CONSOLE_APPROVER), kept[1]], [false, ""], "the token is kept");
-  same(kept[2].includes(CONSOLE_APPROVER), true, "the tab keeps the token");
-  await second.reload();
+  // The address of a person opens one page, once.
+  const code = CONSOLE_CODE;
+  const second = await open(null);
+  await second.goto(`${CONSOLE_URL}/#code=${code}`);
   await second.waitForSelector(".nav");
+  check(!second.url().includes(code), "the code stays in the address");
+  const kept = await second.evaluate(() => [Object.values(localStorage), document.cookie, sessionStorage.length, window.name]);
+  same(kept.slice(1), ["", 0, ""], "something is kept");
+  check(!kept[0].join().match(/[A-Za-z0-9_-]{43}/), "the token is kept");
   await go(second, "#/settings");
   await second.getByRole("button", { name: "Forget the token" }).click();
   await second.getByRole("heading", { name: "Open the console" }).waitFor();
-  same(await second.evaluate(() => sessionStorage.length), 0, "something is kept after the token was forgotten");
+  const third = await open(null);
+  await third.goto(`${CONSOLE_URL}/#code=${code}`);
+  await third.getByRole("alert").filter({ hasText: "opened before" }).waitFor();
+  check(!(await third.locator(".nav").count()), "a code counts twice");
+
+  const fourth = await open(CONSOLE_APPROVER);
+  await fourth.reload();
+  await fourth.getByRole("heading", { name: "Open the console" }).waitFor();
 }
 
 export async function conversation({ page: open }) {
@@ -90,7 +99,12 @@ export async function conversation({ page: open }) {
   const texts = () => page.locator(".cell.user .said").allTextContents();
   const before = await texts();
   same(before, ["Say hello\nand then more", "and now the second"], "what the person said");
+  const place = new URL(page.url()).hash;
   await page.reload();
+  await page.getByLabel("Token").fill(CONSOLE_APPROVER);
+  await page.keyboard.press("Enter");
+  await page.waitForSelector(".nav");
+  await go(page, place);
   await page.locator(".cell.note", { hasText: "The turn was ended" }).waitFor();
   same(await texts(), before, "what the person said, after the page was loaded again");
   same(await page.locator(".cell.call").count(), 2, "calls, after the page was loaded again");
