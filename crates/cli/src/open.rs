@@ -46,6 +46,7 @@ impl Opener for CliOpener {
     ) -> Result<OpenedConversation, OpenError> {
         let home = config_home();
         let mut model = self.model.clone();
+        let is_clients = agent.provider.is_some() || agent.model.is_some();
         model.provider = agent.provider.or(model.provider);
         model.model = agent.model.or(model.model);
         let recorded = match &agent.conversation {
@@ -62,7 +63,11 @@ impl Opener for CliOpener {
         }
         let mut prepared = self.prepare(wanted)?;
         prepared.config.source = Some(agent.source.clone());
-        let mut equipped = model.prepare(&prepared, agent.source).map_err(failed)?;
+        let equipped = model.prepare(&prepared, agent.source);
+        let mut equipped = equipped.map_err(|error| match is_clients {
+            true => OpenError::Refused(error.into_message()),
+            false => failed(error),
+        })?;
         equipped.keys.run_by(&self.runtime);
         let notes = std::mem::take(&mut equipped.notes);
         let recorded_in = home.filter(|_| agent.conversation != NewConversation::Ephemeral);

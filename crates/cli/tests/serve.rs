@@ -206,7 +206,8 @@ fn a_unix_socket_is_its_owners() {
     let words = ["serve", "--listen", listen.as_str()];
     let served = Served::of(&world, &mut world.program(words));
     assert_eq!(mode(&socket), 0o600);
-    assert!(served.token_file.ends_with("gate.json"), "{:?}", served.token_file);
+    let name = served.token_file.file_name().unwrap().to_str().unwrap();
+    assert!(name.starts_with('+') && name.ends_with("+gate.sock.json"), "{name}");
     let ask = |token: &str| {
         let stream = UnixStream::connect(&socket).unwrap();
         exchange(stream, "localhost", token, "GET", "/settings/me", "")
@@ -218,7 +219,9 @@ fn a_unix_socket_is_its_owners() {
     assert_eq!(second.code, Some(125), "{second:?}");
     assert!(second.stderr.contains("another program listens there"), "{second:?}");
     served.running.signal(Signal::TERM);
-    assert_eq!(served.running.wait().code, Some(0));
+    let outcome = served.running.wait();
+    assert_eq!(outcome.code, Some(0));
+    assert!(outcome.stderr.contains("no browser opens a socket"), "{outcome:?}");
     assert!(!socket.exists());
     fs::write(&socket, "mine").unwrap();
     let refused = world.sandgate(&words);
@@ -276,6 +279,68 @@ fn questions_of_other_programs_are_answered_here_too() {
     assert!(!world.path("made").exists());
     served.running.signal(Signal::TERM);
     served.running.wait();
+}
+
+/// spec HTTP.36: However many listen to the questions, each other program is listened to once, and
+/// the first list has its questions.
+#[test]
+fn many_who_listen_do_not_lock_the_person_out() {
+    let world = World::new();
+    let served = Served::start(&world, &[]);
+    let words =
+        ["run", "--ask-for-approval", "untrusted", "--decide", "approvals", "--", "touch", "made"];
+    let waiting = support::Running::start(&mut world.program(words));
+    let listed = || {
+        let outcome = world.sandgate(&["approvals", "list"]);
+        assert!(!outcome.stderr.contains("does not answer"), "{outcome:?}");
+        outcome.stdout().contains("touch made").then_some(())
+    };
+    eventually("the question is open", listed);
+    // A desk takes 32 connections.
+    let listening: Vec<_> = (0..40).map(|_| served.first_list(&served.requester)).collect();
+    for (_, first) in &listening {
+        assert!(first.contains("touch made"), "{first}");
+    }
+    assert!(listed().is_some());
+    let question = served.question();
+    let path = format!("/approvals/{}", question["id"].as_str().unwrap());
+    let yes = json!({ "decision": "approved" });
+    assert_eq!(served.post(&served.approver, &path, &yes).status, 204);
+    assert_eq!(waiting.wait().code, Some(0));
+    drop(listening);
+    served.running.signal(Signal::TERM);
+    served.running.wait();
+}
+
+/// spec HTTP.33: Whoever is told where it listens is told an address whose host is not refused.
+#[test]
+fn on_all_addresses_the_address_that_is_told_works() {
+    let world = World::new();
+    let words = ["serve", "--insecure", "--listen", "0.0.0.0:0"];
+    let served = Served::of(&world, &mut world.program(words));
+    assert!(served.address.starts_with("127.0.0.1:"), "{}", served.address);
+    assert_eq!(served.get(&served.approver, "/settings/me").status, 200);
+    served.running.signal(Signal::TERM);
+    served.running.wait();
+}
+
+/// spec HTTP.35: Each question that comes is told in a line where the server was started.
+#[test]
+fn a_question_that_waits_is_told_in_the_servers_terminal() {
+    let world = World::new();
+    let served = Served::start(&world, &["--ask-for-approval", "untrusted"]);
+    let call = json!({ "arguments": { "command": ["touch", "made"] } });
+    std::thread::scope(|scope| {
+        let calling = scope.spawn(|| served.post(&served.requester, "/tools/shell", &call));
+        let path = format!("/approvals/{}", served.question()["id"].as_str().unwrap());
+        let no = json!({ "decision": "denied" });
+        assert_eq!(served.post(&served.approver, &path, &no).status, 204);
+        calling.join().unwrap();
+    });
+    served.running.signal(Signal::TERM);
+    let outcome = served.running.wait();
+    let told = outcome.stderr.matches("a question waits: touch made").count();
+    assert_eq!(told, 1, "{outcome:?}");
 }
 
 /// spec HTTP.16: A turn is answered with its events up to its end, and while one is taken another

@@ -265,3 +265,41 @@ impl Buffer {
         }
     }
 }
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+    use std::future::poll_fn;
+    use std::task::Poll;
+
+    struct Kept(Vec<u8>);
+
+    impl OutputSink for Kept {
+        async fn write(&mut self, _: OutputStream, bytes: &[u8]) -> io::Result<()> {
+            self.0.extend_from_slice(bytes);
+            Ok(())
+        }
+    }
+
+    /// On a busy machine the time of silence can be over before anybody looked at the pipe even once.
+    #[tokio::test]
+    async fn output_that_is_there_is_read_however_late_somebody_looks() {
+        for _ in 0..12 {
+            let (reader, writer) = Reader::pipe().unwrap();
+            let (_draining, drain) = watch::channel(true);
+            let mut kept = Kept(Vec::new());
+            let pumped = {
+                let pump = pump([Some(reader), None], &mut kept, drain);
+                tokio::pin!(pump);
+                let waits = poll_fn(|cx| Poll::Ready(pump.as_mut().poll(cx).is_pending())).await;
+                assert!(waits, "there is nothing to read yet");
+                rustix::io::write(&writer, b"late").unwrap();
+                drop(writer);
+                // Nothing else of this runtime runs meanwhile.
+                std::thread::sleep(DRAIN * 2);
+                pump.await
+            };
+            assert_eq!((pumped, kept.0.as_slice()), (Pumped::End, b"late".as_slice()));
+        }
+    }
+}

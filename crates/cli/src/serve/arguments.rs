@@ -5,6 +5,7 @@ use crate::agent::CliModel;
 use crate::arguments::usage_error;
 use crate::session::CliSession;
 use clap::error::ErrorKind;
+use std::net::Ipv6Addr;
 use std::path::PathBuf;
 
 const HELP: &str = "\
@@ -91,9 +92,7 @@ pub(crate) fn understand(cli: CliServe) -> Result<ServeArguments, clap::Error> {
         _ => {}
     }
     for host in &cli.allow_host {
-        if host.is_empty()
-            || !host.chars().all(|c| c.is_ascii_alphanumeric() || "-._[]:".contains(c))
-        {
+        if !is_host(host) {
             return Err(wrong(format!(
                 "--allow-host takes a name without a port, and not {host:?}"
             )));
@@ -109,6 +108,14 @@ pub(crate) fn understand(cli: CliServe) -> Result<ServeArguments, clap::Error> {
     })
 }
 
+/// Whether requests can name it as their host: a name, or an address, which has brackets if it has colons.
+fn is_host(host: &str) -> bool {
+    if let Some(inner) = host.strip_prefix('[') {
+        return inner.strip_suffix(']').is_some_and(|ip| ip.parse::<Ipv6Addr>().is_ok());
+    }
+    !host.is_empty() && host.chars().all(|c| c.is_ascii_alphanumeric() || "-._".contains(c))
+}
+
 #[cfg(test)]
 mod tests {
     use crate::arguments::Verb;
@@ -122,6 +129,7 @@ mod tests {
             &["serve"] as &[&str],
             &["serve", "--listen", "[::1]:0"],
             &["serve", "--listen", "0.0.0.0:1", "--insecure"],
+            &["serve", "--allow-host", "gate.example", "--allow-host", "[2001:db8::1]"],
             &["serve", "--listen", "0.0.0.0:1", "--tls-cert", "c", "--tls-key", "k"],
         ] {
             assert!(matches!(understood(fine), Ok(Verb::Serve(_))), "{fine:?}");
@@ -133,6 +141,10 @@ mod tests {
             &["serve", "--listen", "somewhere"],
             &["serve", "--tls-cert", "c", "--tls-key", "k", "--insecure"],
             &["serve", "--allow-host", "http://x/"],
+            &["serve", "--allow-host", "gate:8080"],
+            &["serve", "--allow-host", "::1"],
+            &["serve", "--allow-host", "[::1]:8080"],
+            &["serve", "--allow-host", ""],
             &["serve", "--decide", "approve"],
         ] {
             assert!(understood(wrong).is_err(), "{wrong:?}");

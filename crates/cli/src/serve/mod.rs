@@ -12,15 +12,19 @@ use crate::signals::Signals;
 use crate::telemetry::{self, Figures};
 use crate::{exit, notes};
 use door::Door;
-use sandgate_protocol::visible_line;
-use sandgate_runtime::{Desk, Runtime, Stop};
+use sandgate_protocol::{Event, visible_line};
+use sandgate_runtime::{Desk, OpenQuestion, Runtime, Stop};
 use sandgate_server::http::{Limits, Reached, Server, ServerOptions, Tokens, serve as serve_http};
+use std::collections::BTreeSet;
 use std::io::{self, IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use token_file::TokenFile;
 use tokio_util::sync::CancellationToken;
+
+/// How much of a command a line has that tells of a question, in characters.
+const MOST_SHOWN: usize = 120;
 
 /// Serves until somebody ends it.
 pub(crate) fn serve(arguments: ServeArguments) -> ExitCode {
@@ -59,7 +63,7 @@ async fn work(
     let directory = home.join("serve");
     sandgate_runtime::make_private(&directory)?;
     let ServeArguments { listen, hosts, also, tls, session, model } = arguments;
-    let door = Door::open(&listen, tls.as_ref()).await?;
+    let door = Door::open(&listen, tls.as_ref(), &hosts).await?;
     let tokens = Arc::new(Tokens::random()?);
     let workspace = session.cd.clone().unwrap_or_else(|| PathBuf::from("."));
     let workspace = workspace.canonicalize().map_err(|error| {
@@ -90,7 +94,8 @@ async fn work(
         limits: Limits::default(),
     });
     let file = TokenFile::write(&directory, door.name(), door.address(), tokens.requester())?;
-    tell(door.address(), &file, console);
+    tell(&door, &file, console);
+    let telling = tokio::spawn(tell_questions(Arc::clone(&desk)));
     let (listener, _socket) = door.split();
     let end = CancellationToken::new();
     let ending = async {
@@ -101,6 +106,7 @@ async fn work(
         end.cancel();
     };
     tokio::join!(serve_http(listener, server, end.clone()), ending);
+    telling.abort();
     Ok(0)
 }
 
@@ -121,14 +127,86 @@ fn lay_open(_: &Arc<Desk>, _: &Path) {}
 
 /// Says where it serves. The console's address is shown to a person only, at a terminal: what goes to a file
 /// a caged command could read.
-fn tell(address: &str, file: &TokenFile, console: impl Fn() -> Option<String>) {
+fn tell(door: &Door, file: &TokenFile, console: impl Fn() -> Option<String>) {
     let stderr = io::stderr();
-    let mut text = notes::hint(&format!("serving on {address}"));
+    let mut text = notes::hint(&format!("serving on {}", door.place()));
     let place = file.path().display();
     text.extend(notes::hint(&format!("an agent finds its token in {place}")));
+    let socket = "no browser opens a socket: approve with sandgate approvals, or forward a port to it and \
+        open what sandgate console prints with http://localhost:PORT for its beginning";
     text.extend(match console().filter(|_| stderr.is_terminal()) {
+        _ if !door.is_for_browsers() => notes::hint(socket),
         Some(console) => notes::hint(&format!("approve in the console: {console}")),
         None => notes::hint("sandgate console prints the address where you approve"),
     });
     let _ = stderr.lock().write_all(&text);
+}
+
+/// Tells the person of each question that comes, in a line: they may look at nothing but this terminal.
+async fn tell_questions(desk: Arc<Desk>) {
+    let mut changes = desk.changes();
+    let mut known = BTreeSet::new();
+    loop {
+        let open = desk.open();
+        if let Some(line) = news(&open, &known) {
+            let _ = io::stderr().write_all(&notes::hint(&line));
+        }
+        known = open.into_iter().map(|question| question.id).collect();
+        if changes.changed().await.is_err() {
+            return;
+        }
+    }
+}
+
+/// What to say of the questions that were not known before, if there are any.
+fn news(open: &[OpenQuestion], known: &BTreeSet<String>) -> Option<String> {
+    let how = "answer in the console or with sandgate approvals";
+    let mut new = open.iter().filter(|question| !known.contains(&question.id));
+    let (first, others) = (new.next()?, new.count());
+    let what = match &first.question {
+        Event::ExecApprovalRequest(request) => request.command_text.clone(),
+        _ => "changes to files".to_owned(),
+    };
+    let mut shown: String = what.chars().take(MOST_SHOWN).collect();
+    if shown.len() < what.len() {
+        shown.push('…');
+    }
+    let more = match others {
+        0 => String::new(),
+        others => format!(", and {others} more"),
+    };
+    Some(visible_line(&format!("a question waits: {shown}{more}; {how}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn question(id: &str, command: &str) -> OpenQuestion {
+        serde_json::from_value(json!({
+            "id": id, "front_end": "serve", "workspace": "/w", "asked": "2026-01-01T00:00:00Z",
+            "question": {
+                "type": "ExecApprovalRequest", "approval_id": id, "call_id": "c", "command": [command],
+                "command_text": command, "cwd": "/w", "reason": "because", "without_sandbox": false,
+            },
+        }))
+        .unwrap()
+    }
+
+    /// spec HTTP.35: Each question that comes is told in a line where the server was started.
+    #[test]
+    fn a_question_is_told_once_and_in_one_line() {
+        let first = question("a-1", "touch\none");
+        let line = news(std::slice::from_ref(&first), &BTreeSet::new()).unwrap();
+        assert!(line.contains("touch") && !line.contains('\n'), "{line}");
+        let known = BTreeSet::from(["a-1".to_owned()]);
+        assert_eq!(news(std::slice::from_ref(&first), &known), None);
+        assert_eq!(news(&[], &known), None);
+        let long = question("a-2", &"x".repeat(5000));
+        let line = news(&[first, long], &known).unwrap();
+        assert!(line.len() < 400 && line.contains('…'), "{line}");
+        let line = news(&[question("a-3", "one"), question("a-4", "two")], &known).unwrap();
+        assert!(line.contains("one, and 1 more"), "{line}");
+    }
 }

@@ -7,6 +7,7 @@ use serde_json::Value;
 use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -100,6 +101,25 @@ impl Served {
         exchange(stream, &self.address, token, method, path, body)
     }
 
+    /// Listens to the questions: the connection, and the first event.
+    pub(crate) fn first_list(&self, token: &str) -> (TcpStream, String) {
+        let mut stream = TcpStream::connect(&self.address).unwrap();
+        let (host, path) = (&self.address, "/approvals/events");
+        let request =
+            format!("GET {path} HTTP/1.1\r\nhost: {host}\r\nauthorization: Bearer {token}\r\n\r\n");
+        stream.write_all(request.as_bytes()).unwrap();
+        let (mut heard, mut bytes) = (String::new(), [0; 4096]);
+        loop {
+            let event = heard.find("event: approvals\n").map(|at| &heard[at..]);
+            if let Some((event, _)) = event.and_then(|event| event.split_once("\n\n")) {
+                return (stream, event.to_owned());
+            }
+            let n = stream.read(&mut bytes).unwrap();
+            assert_ne!(n, 0, "it ended: {heard}");
+            heard += &String::from_utf8_lossy(&bytes[..n]);
+        }
+    }
+
     /// The question that is open, once there is one.
     pub(crate) fn question(&self) -> Value {
         eventually("a question is open", || {
@@ -149,8 +169,17 @@ fn joined(mut rest: &str) -> String {
 
 /// Spends the code of the console's address for an approver's token, as the console does.
 pub(crate) fn sign_in(address: &str, code: &str) -> String {
-    let stream = TcpStream::connect(address).unwrap();
     let body = serde_json::json!({ "code": code }).to_string();
-    let answer = exchange(stream, address, "", "POST", "/console/sign-in", &body);
+    let (method, path) = ("POST", "/console/sign-in");
+    let answer = match address.strip_prefix("unix:") {
+        Some(socket) => {
+            let stream = UnixStream::connect(socket).unwrap();
+            exchange(stream, "localhost", "", method, path, &body)
+        }
+        None => {
+            let stream = TcpStream::connect(address).unwrap();
+            exchange(stream, address, "", method, path, &body)
+        }
+    };
     answer.json()["token"].as_str().unwrap_or_else(|| panic!("{answer:?}")).to_owned()
 }

@@ -69,7 +69,7 @@ pub(crate) struct Reader {
 
 impl Reader {
     /// Makes a pipe: our reading end, and the end that the job writes to.
-    fn pipe() -> io::Result<(Self, OwnedFd)> {
+    pub(crate) fn pipe() -> io::Result<(Self, OwnedFd)> {
         let (read, write) = pipe()?;
         Ok((Self { fd: watch(read)? }, write))
     }

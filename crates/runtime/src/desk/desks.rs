@@ -70,6 +70,8 @@ pub enum DeskError {
 #[derive(Debug, Clone)]
 pub struct Desks {
     settings: PathBuf,
+    /// The name of one that is not looked at.
+    without: Option<String>,
 }
 
 /// A question of one of the programs.
@@ -105,7 +107,13 @@ pub struct Console {
 impl Desks {
     /// Those in these settings.
     pub fn in_settings(settings: &Path) -> Self {
-        Self { settings: settings.to_owned() }
+        Self { settings: settings.to_owned(), without: None }
+    }
+
+    /// The same without the desk of this name, for a program that knows its own.
+    #[must_use]
+    pub fn without(self, name: &str) -> Self {
+        Self { without: Some(name.to_owned()), ..self }
     }
 
     /// What is open, in all programs.
@@ -243,7 +251,8 @@ impl Desks {
         let name = |entry: std::fs::DirEntry| {
             let name = entry.file_name().into_string().ok()?;
             let name = name.strip_suffix(".lock")?;
-            is_name(name).then(|| name.to_owned())
+            let is_wanted = self.without.as_deref() != Some(name);
+            (is_name(name) && is_wanted).then(|| name.to_owned())
         };
         Ok(entries.flatten().filter_map(name).take(MOST_DESKS).collect())
     }

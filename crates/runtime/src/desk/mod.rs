@@ -152,6 +152,11 @@ impl Desk {
         DeskPlace(Arc::clone(self))
     }
 
+    /// What the names of its questions begin with, which no other desk's do.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
     /// The questions, the oldest first.
     pub fn open(&self) -> Vec<OpenQuestion> {
         self.state().open.values().map(|lying| lying.shown.clone()).collect()

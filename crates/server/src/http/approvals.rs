@@ -1,7 +1,7 @@
 //! The open questions, and their answers.
 
 use super::body::{Json, Path};
-use super::elsewhere::{Elsewhere, WatchElsewhere};
+use super::elsewhere::{Elsewhere, Heard};
 use super::problem::Problem;
 use super::server::Server;
 use super::sse::{self, Source, streamed};
@@ -36,7 +36,8 @@ pub(super) struct Questions {
 
 impl Questions {
     pub(super) fn on(desk: Arc<Desk>, settings: Option<&std::path::Path>) -> Self {
-        Self { desk, elsewhere: Elsewhere::in_settings(settings), answered: Mutex::default() }
+        let elsewhere = Elsewhere::in_settings(settings, &desk);
+        Self { desk, elsewhere, answered: Mutex::default() }
     }
 
     /// How many this program has.
@@ -46,7 +47,10 @@ impl Questions {
 
     /// All that are open.
     async fn open(&self) -> Approvals {
-        self.with(&self.elsewhere.open().await)
+        let mut elsewhere = self.elsewhere.watch();
+        // It fails when the server ends.
+        let heard = elsewhere.wait_for(Option::is_some).await;
+        self.with(heard.ok().and_then(|heard| heard.clone()).as_deref().unwrap_or_default())
     }
 
     /// Ours, with those of others.
@@ -145,19 +149,19 @@ pub(super) async fn list(State(server): State<Arc<Server>>) -> axum::Json<Approv
     responses((status = 200, body = sse::Sent, content_type = "text/event-stream",
         description = "Events of the type `approvals`, each with the whole list as `data`")))]
 pub(super) async fn events(State(server): State<Arc<Server>>) -> Response {
-    let mut changes = server.questions.desk.changes();
+    let changes = server.questions.desk.changes();
+    let mut elsewhere = server.questions.elsewhere.watch();
     // The list as it is comes first.
-    changes.mark_changed();
-    let elsewhere = server.questions.elsewhere.watch();
-    streamed(Watching { changes, elsewhere, others: Vec::new(), server })
+    elsewhere.mark_changed();
+    streamed(Watching { changes, elsewhere, is_alone: false, server })
 }
 
 struct Watching {
     server: Arc<Server>,
     changes: watch::Receiver<u64>,
-    elsewhere: WatchElsewhere,
-    /// What was last heard from there.
-    others: Vec<OpenQuestion>,
+    elsewhere: watch::Receiver<Heard>,
+    /// Whether nothing will ever come from there.
+    is_alone: bool,
 }
 
 impl Source for Watching {
@@ -168,14 +172,14 @@ impl Source for Watching {
                 changed = self.changes.changed() => if changed.is_err() {
                     return Ok(None);
                 },
-                others = self.elsewhere.next() => {
-                    if others == self.others {
-                        continue;
-                    }
-                    self.others = others;
-                }
+                changed = self.elsewhere.changed(), if !self.is_alone => if changed.is_err() {
+                    self.is_alone = true;
+                    continue;
+                },
             }
-            let approvals = self.server.questions.with(&self.others);
+            // Before it was looked there, a list would lack what the client may have seen already.
+            let Some(others) = self.elsewhere.borrow_and_update().clone() else { continue };
+            let approvals = self.server.questions.with(&others);
             return sse::event("approvals", None, &approvals).map(Some);
         }
     }

@@ -47,6 +47,8 @@ pub(crate) struct Records {
     /// What `after` or `before` must be for the next page, if there may be one.
     #[serde(skip_serializing_if = "Option::is_none")]
     next: Option<u64>,
+    /// How many lines were come by that are no records.
+    unreadable: u64,
 }
 
 /// Which figures are wanted.
@@ -77,6 +79,8 @@ pub(crate) enum Bucket {
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Figures {
     buckets: Vec<Figure>,
+    /// How many lines were come by that are no records.
+    unreadable: u64,
 }
 
 /// What happened in a stretch of time.
@@ -137,9 +141,10 @@ pub(super) async fn list(
             true => more,
             false => records.len() == limit && *last > 1,
         });
-        Records { records, next }
+        (records, next)
     });
-    read.await.map(axum::Json)
+    let ((records, next), unreadable) = read.await?;
+    Ok(axum::Json(Records { records, next, unreadable }))
 }
 
 /// How much happened over time.
@@ -177,24 +182,35 @@ pub(super) async fn stats(
                 _ => {}
             }
         }
-        Figures { buckets: buckets.into_values().collect() }
+        buckets.into_values().collect()
     });
-    read.await.map(axum::Json)
+    let (buckets, unreadable) = read.await?;
+    Ok(axum::Json(Figures { buckets, unreadable }))
 }
 
-/// Folds the records since a time, where that may block. What cannot be read is left out.
+/// Folds the records since a time, where that may block, and counts the lines that are none. What a file
+/// that cannot be read would have had is not left out in silence: then there is no answer.
 async fn read<T: Send + 'static>(
     server: &Server,
     since: Option<Timestamp>,
     fold: impl FnOnce(&mut dyn Iterator<Item = AuditEntry>) -> T + Send + 'static,
-) -> Result<T, Problem> {
+) -> Result<(T, u64), Problem> {
     let home = server.settings.clone();
-    let read = move |_: &dyn crate::opener::Opener| match home {
-        Some(home) => {
-            let all = entries(&audit_directory(&home), since)?;
-            Ok::<_, AuditError>(fold(&mut all.map_while(Result::ok)))
+    let read = move |_: &dyn crate::opener::Opener| {
+        let Some(home) = home else { return Ok((fold(&mut std::iter::empty()), 0)) };
+        let mut all = entries(&audit_directory(&home), since)?;
+        let mut failed = None;
+        let folded = fold(&mut std::iter::from_fn(|| match all.next()? {
+            Ok(entry) => Some(entry),
+            Err(error) => {
+                failed = Some(error);
+                None
+            }
+        }));
+        match failed {
+            Some(error) => Err::<_, AuditError>(error),
+            None => Ok((folded, all.unreadable())),
         }
-        None => Ok(fold(&mut std::iter::empty())),
     };
     server.blocking(read).await?.map_err(Problem::failed)
 }

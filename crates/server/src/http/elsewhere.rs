@@ -1,38 +1,53 @@
 //! The questions of the person's other programs that run, which can be answered here as well.
 
 #[cfg(unix)]
-pub(super) use unix::{Elsewhere, WatchElsewhere};
+pub(super) use unix::Elsewhere;
 
 #[cfg(not(unix))]
-pub(super) use nowhere::{Elsewhere, WatchElsewhere};
+pub(super) use nowhere::Elsewhere;
+
+use sandgate_runtime::OpenQuestion;
+use std::sync::Arc;
+
+/// What is open there; none before it was looked.
+pub(super) type Heard = Option<Arc<[OpenQuestion]>>;
 
 #[cfg(unix)]
 mod unix {
+    use super::Heard;
     use crate::http::problem::Problem;
     use sandgate_protocol::ReviewDecision;
-    use sandgate_runtime::{DeskError, DeskWatch, Desks, OpenQuestion, PendingQuestion};
+    use sandgate_runtime::{Desk, DeskError, DeskWatch, Desks, OpenQuestion, PendingQuestion};
     use std::path::Path;
+    use std::sync::{Arc, OnceLock};
+    use tokio::sync::watch;
 
     /// The desks of the others.
-    pub(in crate::http) struct Elsewhere(Option<Desks>);
-
-    /// What lies on them, as it changes.
-    pub(in crate::http) struct WatchElsewhere(Option<DeskWatch>);
+    pub(in crate::http) struct Elsewhere {
+        desks: Option<Desks>,
+        /// What lies on them. Everybody who wants to know listens to one watch: a desk takes few
+        /// connections, and those who may ask here must not use them up.
+        watched: OnceLock<watch::Receiver<Heard>>,
+    }
 
     impl Elsewhere {
-        pub(in crate::http) fn in_settings(settings: Option<&Path>) -> Self {
-            Self(settings.map(Desks::in_settings))
+        /// Those in these settings that are not our own.
+        pub(in crate::http) fn in_settings(settings: Option<&Path>, own: &Desk) -> Self {
+            let desks = settings.map(|settings| Desks::in_settings(settings).without(own.name()));
+            Self { desks, watched: OnceLock::new() }
         }
 
-        /// What is open there. Programs that do not answer are left out.
-        pub(in crate::http) async fn open(&self) -> Vec<OpenQuestion> {
-            let Some(desks) = &self.0 else { return Vec::new() };
-            let listed = desks.list().await.unwrap_or_default();
-            listed.questions.into_iter().filter_map(of_another).collect()
-        }
-
-        pub(in crate::http) fn watch(&self) -> WatchElsewhere {
-            WatchElsewhere(self.0.as_ref().map(Desks::watch))
+        /// What is open there, now and later. Programs that do not answer are left out.
+        pub(in crate::http) fn watch(&self) -> watch::Receiver<Heard> {
+            let begin = || match &self.desks {
+                Some(desks) => {
+                    let (heard, watched) = watch::channel(None);
+                    tokio::spawn(listen(desks.watch(), heard));
+                    watched
+                }
+                None => watch::channel(Some(Arc::from([]))).1,
+            };
+            self.watched.get_or_init(begin).clone()
         }
 
         pub(in crate::http) async fn answer(
@@ -41,11 +56,12 @@ mod unix {
             decision: ReviewDecision,
         ) -> Result<(), Problem> {
             let unknown = || Problem::not_found(format!("there is no open question {id:?}"));
+            let Some(desks) = &self.desks else { return Err(unknown()) };
             // By its whole name: here nobody types it.
-            if !self.open().await.iter().any(|question| question.id == id) {
+            let listed = desks.list().await.unwrap_or_default();
+            if !listed.questions.iter().any(|pending| pending.question.id == id) {
                 return Err(unknown());
             }
-            let Some(desks) = &self.0 else { return Err(unknown()) };
             match desks.answer(id, decision).await {
                 Ok(_) => Ok(()),
                 Err(DeskError::Refused(why)) => Err(Problem::conflict(why)),
@@ -54,54 +70,57 @@ mod unix {
         }
     }
 
-    impl WatchElsewhere {
-        /// What is open there, whenever it has changed. Can be dropped and called again.
-        pub(in crate::http) async fn next(&mut self) -> Vec<OpenQuestion> {
-            let heard = match &mut self.0 {
-                Some(watch) => watch.next().await,
-                None => std::future::pending().await,
+    /// Passes on what is open, until nobody can want to know it any more.
+    async fn listen(mut watch: DeskWatch, heard: watch::Sender<Heard>) {
+        let mut is_failing = false;
+        loop {
+            let next = tokio::select! {
+                next = watch.next() => next,
+                () = heard.closed() => return,
             };
-            match heard {
-                Ok(open) => open.into_iter().filter_map(of_another).collect(),
+            match next {
+                Ok(open) => {
+                    is_failing = false;
+                    let open = open.into_iter().map(|pending: PendingQuestion| pending.question);
+                    heard.send_replace(Some(open.collect::<Vec<OpenQuestion>>().into()));
+                }
+                // It is looked again soon, and what was heard before stays until then.
                 Err(error) => {
-                    tracing::warn!(%error, "the questions of other programs are not heard");
-                    self.0 = None;
-                    Vec::new()
+                    if !std::mem::replace(&mut is_failing, true) {
+                        tracing::warn!(%error, "the questions of other programs are not heard");
+                    }
+                    heard.send_if_modified(|heard| {
+                        let is_first = heard.is_none();
+                        heard.get_or_insert_default();
+                        is_first
+                    });
                 }
             }
         }
-    }
-
-    /// Our own are known better.
-    fn of_another(pending: PendingQuestion) -> Option<OpenQuestion> {
-        (pending.pid != std::process::id()).then_some(pending.question)
     }
 }
 
 #[cfg(not(unix))]
 mod nowhere {
+    use super::Heard;
     use crate::http::problem::Problem;
     use sandgate_protocol::ReviewDecision;
-    use sandgate_runtime::OpenQuestion;
+    use sandgate_runtime::Desk;
     use std::path::Path;
+    use std::sync::Arc;
+    use tokio::sync::watch;
 
     /// There are no sockets here by which programs could be asked.
     pub(in crate::http) struct Elsewhere;
 
-    /// Nothing ever changes there.
-    pub(in crate::http) struct WatchElsewhere;
-
     impl Elsewhere {
-        pub(in crate::http) fn in_settings(_: Option<&Path>) -> Self {
+        pub(in crate::http) fn in_settings(_: Option<&Path>, _: &Desk) -> Self {
             Self
         }
 
-        pub(in crate::http) async fn open(&self) -> Vec<OpenQuestion> {
-            Vec::new()
-        }
-
-        pub(in crate::http) fn watch(&self) -> WatchElsewhere {
-            WatchElsewhere
+        /// Nothing ever changes there.
+        pub(in crate::http) fn watch(&self) -> watch::Receiver<Heard> {
+            watch::channel(Some(Arc::from([]))).1
         }
 
         pub(in crate::http) async fn answer(
@@ -110,12 +129,6 @@ mod nowhere {
             _: ReviewDecision,
         ) -> Result<(), Problem> {
             Err(Problem::not_found(format!("there is no open question {id:?}")))
-        }
-    }
-
-    impl WatchElsewhere {
-        pub(in crate::http) async fn next(&mut self) -> Vec<OpenQuestion> {
-            std::future::pending().await
         }
     }
 }

@@ -50,10 +50,10 @@ fn router(server: &Arc<Server>) -> Router {
         .routes(routes!(audit::stats))
         .layer(from_fn_with_state(Arc::clone(server), guard::approves));
     let either = OpenApiRouter::new()
-        .routes(routes!(conversations::begin, conversations::list))
+        .routes(routes!(conversations::begin::begin, conversations::list))
         .routes(routes!(conversations::show, conversations::close))
         .routes(routes!(conversations::items))
-        .routes(routes!(conversations::turn))
+        .routes(routes!(conversations::turn::turn))
         .routes(routes!(conversations::events))
         .routes(routes!(conversations::interrupt))
         .routes(routes!(approvals::list))

@@ -77,7 +77,8 @@ impl IntoResponse for Problem {
 impl From<OpenError> for Problem {
     fn from(error: OpenError) -> Self {
         match error {
-            OpenError::Refused(why) | OpenError::Failed(why) => Self::unprocessable(why),
+            OpenError::Refused(why) => Self::unprocessable(why),
+            OpenError::Failed(why) => Self::failed(why),
             OpenError::NoSuchConversation(why) => Self::not_found(why),
         }
     }
@@ -93,5 +94,19 @@ impl From<AnswerError> for Problem {
                 Self::not_found(detail)
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// spec HTTP.39: What a client asked for and cannot have is 422, and what fails on this side is 500.
+    #[test]
+    fn only_what_the_client_did_wrong_is_its_fault() {
+        let status = |error: OpenError| Problem::from(error).status;
+        assert_eq!(status(OpenError::Refused("no such directory".to_owned())), 422);
+        assert_eq!(status(OpenError::NoSuchConversation("none".to_owned())), 404);
+        assert_eq!(status(OpenError::Failed("config.toml is not TOML".to_owned())), 500);
     }
 }

@@ -92,9 +92,10 @@ fn side<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<u16, D::Err
 #[utoipa::path(get, path = "/processes", tag = "processes", responses((status = 200, body = Processes)))]
 pub(super) async fn list(
     State(server): State<Arc<Server>>,
+    Extension(caller): Extension<Caller>,
 ) -> Result<axum::Json<Processes>, Problem> {
     let mut processes = Vec::new();
-    for live in server.conversations.all() {
+    for live in server.conversations_of(caller) {
         let infos = live.session().processes().await.map_err(Problem::failed)?;
         let id = &live.about.id;
         processes.extend(infos.into_iter().map(|info| Process::named(id, Some(id), info)));
@@ -114,12 +115,13 @@ pub(super) async fn list(
         description = "`output` events whose id is how much was printed until their end, and one `exit`")))]
 pub(super) async fn output(
     State(server): State<Arc<Server>>,
+    Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
     Query(query): Query<FromByte>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let from = last_event_id(&headers)?.or(query.after).unwrap_or(0);
-    let found = find(&server, &id).await?;
+    let found = find(&server, caller, &id).await?;
     let process = found.process()?;
     Ok(streamed(Printing { output: process.output(from), process, over: false }))
 }
@@ -177,7 +179,7 @@ pub(super) async fn input(
     Path(id): Path<String>,
     Json(body): Json<InputBody>,
 ) -> Result<StatusCode, Problem> {
-    let found = find(&server, &id).await?;
+    let found = find(&server, caller, &id).await?;
     let process = found.process()?;
     let typed = match (body.text, body.bytes, caller) {
         (Some(text), None, Caller::Requester) => {
@@ -215,11 +217,12 @@ pub(super) async fn input(
     responses((status = 204, description = "It has that size, if it has a terminal")))]
 pub(super) async fn resize(
     State(server): State<Arc<Server>>,
+    Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
     Json(body): Json<SizeBody>,
 ) -> Result<StatusCode, Problem> {
     let size = TerminalSizeParams { rows: body.rows, columns: body.columns };
-    find(&server, &id).await?.process()?.resize(size);
+    find(&server, caller, &id).await?.process()?.resize(size);
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -229,9 +232,10 @@ pub(super) async fn resize(
     responses((status = 204, description = "It has ended")))]
 pub(super) async fn kill(
     State(server): State<Arc<Server>>,
+    Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
 ) -> Result<StatusCode, Problem> {
-    let found = find(&server, &id).await?;
+    let found = find(&server, caller, &id).await?;
     found.process()?;
     found.call("kill_process", &serde_json::json!({ "process_id": found.process_id })).await
 }
@@ -248,7 +252,7 @@ enum Holder {
     Own(Arc<OwnSession>),
 }
 
-async fn find(server: &Server, id: &str) -> Result<Found, Problem> {
+async fn find(server: &Server, caller: Caller, id: &str) -> Result<Found, Problem> {
     let shown: String = id.chars().take(120).collect();
     let none = || Problem::not_found(format!("there is no process {shown:?}"));
     let (session, process_id) = id.split_once('.').ok_or_else(none)?;
@@ -257,7 +261,8 @@ async fn find(server: &Server, id: &str) -> Result<Found, Problem> {
         let own = server.opened_session().await.ok_or_else(none)?;
         return Ok(Found { holder: Holder::Own(own), stop: server.stop.child(), process_id });
     }
-    let live = server.conversations.get(session).ok_or_else(none)?;
+    let live = server.conversations.get(session);
+    let live = live.filter(|live| server.lets_use(caller, &live.about.cwd)).ok_or_else(none)?;
     let stop = live.stop();
     Ok(Found { holder: Holder::Conversation(live), stop, process_id })
 }

@@ -4,13 +4,13 @@ use super::approvals::Questions;
 use super::guard::Reached;
 use super::problem::Problem;
 use super::tokens::Tokens;
-use crate::asking::ClientPerson;
-use crate::live::Conversations;
-use crate::opener::{OpenError, Opener, WantedSession};
+use crate::asking::{Caller, ClientPerson};
+use crate::live::{Conversations, LiveConversation};
+use crate::opener::{Opener, WantedSession};
 use axum::http::{Method, Uri};
 use sandgate_protocol::{Enforcement, visible_line};
 use sandgate_runtime::{Asker, Attendance, Desk, Session, Stop};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -83,7 +83,7 @@ pub struct Server {
     pub(super) questions: Questions,
     pub(super) settings: Option<PathBuf>,
     pub(super) scratch: PathBuf,
-    pub(super) workspaces: Vec<PathBuf>,
+    pub(super) workspaces: Arc<[PathBuf]>,
     pub(super) person: Option<ClientPerson>,
     pub(super) tokens: Arc<Tokens>,
     pub(super) reached: Reached,
@@ -227,19 +227,23 @@ impl Server {
         tokio::task::spawn_blocking(move || work(&*opener)).await.map_err(Problem::failed)
     }
 
-    /// Whether a requester may work in this directory.
-    pub(super) fn lets_work_in(&self, directory: &Path) -> Result<(), OpenError> {
-        let real = directory.canonicalize();
-        let real = real.map_err(|error| {
-            OpenError::Refused(format!("cannot use {}: {error}", directory.display()))
-        })?;
-        match self.workspaces.iter().any(|workspace| real.starts_with(workspace)) {
-            true => Ok(()),
-            false => Err(OpenError::Refused(format!(
-                "{} is not in a directory that requesters may work in; --also adds one",
-                directory.display()
-            ))),
+    /// Whether a caller may use what works in this directory, which is a real path: whoever approves may,
+    /// and whoever requests where requesters may work.
+    pub(super) fn lets_use(&self, caller: Caller, directory: &Path) -> bool {
+        match caller {
+            Caller::Approver => true,
+            Caller::Requester => {
+                let goes_up = directory.components().any(|part| part == Component::ParentDir);
+                !goes_up && self.workspaces.iter().any(|root| directory.starts_with(root))
+            }
         }
+    }
+
+    /// The open conversations that a caller may use, the one that was opened last first.
+    pub(super) fn conversations_of(&self, caller: Caller) -> Vec<Arc<LiveConversation>> {
+        let mut all = self.conversations.all();
+        all.retain(|live| self.lets_use(caller, &live.about.cwd));
+        all
     }
 }
 

@@ -163,7 +163,7 @@ mod tests {
         }
     }
 
-    /// spec HTTP.33: The console's address has a code in it, which counts once and for ten minutes; the page that
+    /// spec HTTP.40: The console's address has a code in it, which counts once and for ten minutes; the page that
     /// spends it is given an approver's token of its own, which is in no file.
     #[test]
     fn a_code_counts_once() {

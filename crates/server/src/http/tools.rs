@@ -4,6 +4,8 @@ use super::body::{Json, LARGE_BYTES, Path};
 use super::conversations::live;
 use super::problem::Problem;
 use super::server::Server;
+use crate::asking::Caller;
+use axum::Extension;
 use axum::extract::State;
 use sandgate_protocol::{CallId, CodexErr, Ran, ToolCall, ToolOutput, ToolPayload};
 use sandgate_runtime::{Requester, Stop, ToolResult, ToolSpec, new_call_id};
@@ -92,6 +94,7 @@ pub(super) async fn list(State(server): State<Arc<Server>>) -> Result<axum::Json
     responses((status = 200, body = CallResult)))]
 pub(super) async fn call(
     State(server): State<Arc<Server>>,
+    Extension(caller): Extension<Caller>,
     Path(name): Path<String>,
     Json(body): Json<CallBody, LARGE_BYTES>,
 ) -> Result<axum::Json<CallResult>, Problem> {
@@ -111,7 +114,7 @@ pub(super) async fn call(
     let call = ToolCall { call_id, name, payload };
     let result = match body.conversation {
         Some(id) => {
-            let live = live(&server, &id).await?;
+            let live = live(&server, caller, &id).await?;
             make(live.requester(), &live.stop(), call).await?
         }
         None => {

@@ -80,6 +80,28 @@ function theme() {
 }
 
 /**
+ * Lets no program ask the terminal anything. An answer comes out where keys do, so it would be typed as if the person
+ * had: to whoever reads by then.
+ *
+ * @param {Terminal} terminal
+ */
+function answerNothing(terminal) {
+  const { parser } = terminal;
+  const taken = () => true;
+  // What it is, how it is, where its cursor stands, how large it is, which modes and settings it has.
+  for (const prefix of ["", "?", ">", "="]) {
+    parser.registerCsiHandler({ prefix, final: "c" }, taken);
+    parser.registerCsiHandler({ prefix, final: "n" }, taken);
+    parser.registerCsiHandler({ prefix, intermediates: "$", final: "p" }, taken);
+    parser.registerCsiHandler({ prefix, final: "q" }, taken);
+  }
+  parser.registerCsiHandler({ final: "t" }, taken);
+  parser.registerDcsHandler({ intermediates: "$", final: "q" }, taken);
+  // Its colours, which a program may set.
+  for (const colours of [4, 10, 11, 12]) parser.registerOscHandler(colours, (words) => words.includes("?"));
+}
+
+/**
  * Opens a terminal in an element. There is one at a time.
  *
  * @param {HTMLElement} parent
@@ -101,6 +123,7 @@ export function openScreen(parent, options) {
   });
   const fit = new FitAddon();
   terminal.loadAddon(fit);
+  answerNothing(terminal);
   redirectStyles();
   terminal.open(parent);
   const repaint = () => (terminal.options.theme = theme());

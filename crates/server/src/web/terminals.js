@@ -11,7 +11,7 @@ import { commandLine, shortened, visible, visibleLine } from "./visible.js";
 
 const LIST_EVERY_MS = 3000;
 const RESIZE_AFTER_MS = 200;
-/** So much is sent at once; a paste can be long. */
+/** So many bytes are sent at once; a paste can be long. */
 const LARGEST_INPUT = 64 * 1024;
 
 const STATES = { running: "running", waiting_for_input: "waits for input", exited: "ended" };
@@ -94,6 +94,17 @@ function drawList(list, processes, id) {
 /** @param {Process} process */
 function ended(process) {
   return process.state === "exited" && process.exit_code !== undefined ? `ended with ${process.exit_code}` : (STATES[process.state] ?? visibleLine(process.state));
+}
+
+/**
+ * As much of a text as fits into so many bytes, with no character cut.
+ *
+ * @param {string} text
+ * @param {number} most
+ */
+export function beginning(text, most) {
+  const { read } = new TextEncoder().encodeInto(text, new Uint8Array(most));
+  return text.slice(0, read);
 }
 
 /** A terminal on a process. */
@@ -200,8 +211,8 @@ class Attached {
 
   /** @param {string} text */
   type(text) {
-    // A terminal answers when a program asks it something. What was asked before we came has been answered, or is
-    // nobody's question any more; an answer now would be typed to whoever reads.
+    // The screen answers no questions. If one is answered all the same: what was asked before we came is nobody's
+    // question any more, and an answer now would be typed to whoever reads.
     const isAnswer = text.startsWith("\u001b");
     if (isAnswer && (this.printedBefore === undefined || this.parsed < this.printedBefore)) return;
     this.typed += text;
@@ -214,7 +225,7 @@ class Attached {
     this.sending = true;
     try {
       while (this.typed !== "") {
-        const text = this.typed.slice(0, LARGEST_INPUT);
+        const text = beginning(this.typed, LARGEST_INPUT);
         this.typed = this.typed.slice(text.length);
         await post(this.path("/input"), { text });
       }

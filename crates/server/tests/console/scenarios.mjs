@@ -264,6 +264,19 @@ export async function terminal({ page: open }) {
   await page.keyboard.press("Enter");
   // The line is what was typed alone: what the program asked the terminal before we came is not answered now.
   await screen.getByText("got hello there, 11 letters").waitFor();
+  // Nor is what it asks now.
+  await page.keyboard.type("ask");
+  await page.keyboard.press("Enter");
+  await screen.getByText("asked").waitFor();
+  await page.keyboard.type("after");
+  await page.keyboard.press("Enter");
+  await screen.getByText("got after, 5 letters").waitFor();
+  // What is sent at once is counted in bytes, and no letter is cut.
+  const parts = await page.evaluate(async () => {
+    const { beginning } = await import("/terminals.js");
+    return ["abc", "äöü", "a😀b", ""].map((text) => beginning(text, 4));
+  });
+  same(parts, ["abc", "äö", "a", ""], "beginnings");
   // Colours beyond the palette are inline styles in xterm.js, which the content policy refuses.
   await page.keyboard.type("colour");
   await page.keyboard.press("Enter");

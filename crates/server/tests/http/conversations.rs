@@ -187,6 +187,10 @@ async fn a_client_can_only_be_stricter() {
             (Some(approval), Some(sandbox)),
             "{wanted}"
         );
+        // What it asked for and did not get it is told.
+        let notes = begun["notes"].as_array().map(Vec::len).unwrap_or_default();
+        let is_looser = wanted["sandbox_mode"] == "danger-full-access";
+        assert_eq!(notes, usize::from(is_looser), "{begun}");
     }
     scene.approver.post("/conversations", &json!({ "sandbox_mode": "none" })).await.problem(400);
 }

@@ -3,7 +3,10 @@
 use crate::client::Stream;
 use crate::scene::Scene;
 use sandgate_protocol::{AskForApproval, SandboxPolicy};
+use sandgate_runtime::audit::audit_directory;
 use serde_json::{Value, json};
+use std::fs;
+use std::io::Write as _;
 
 async fn start(scene: &Scene, command: &str) -> String {
     let call = json!({ "arguments": { "cmd": command, "yield_time_ms": 250, "tty": true } });
@@ -157,5 +160,32 @@ async fn the_audit_log_is_shown_in_pages() {
         ["?limit=501", "?after=x", "?since=1", "/stats?since=yesterday", "/stats?bucket=year"]
     {
         scene.approver.get(&format!("/audit{wrong}")).await.problem(400);
+    }
+}
+
+/// spec HTTP.37: What cannot be read of the audit log is told: a line that is no record is counted,
+/// and a file that cannot be read is an error.
+#[tokio::test]
+async fn what_cannot_be_read_of_the_audit_log_is_told() {
+    let scene = Scene::free().await;
+    let call = json!({ "arguments": { "command": ["echo", "one"] } });
+    assert_eq!(scene.requester.post("/tools/shell", &call).await.status, 200);
+    let paths = ["/audit", "/audit/stats"];
+    for path in paths {
+        assert_eq!(scene.approver.get(path).await.json()["unreadable"], 0);
+    }
+    let directory = audit_directory(scene.home.path());
+    let mut days = fs::read_dir(&directory).unwrap().map(|entry| entry.unwrap().path());
+    let day = days.find(|path| path.extension().is_some_and(|end| end == "jsonl")).unwrap();
+    let mut day = fs::OpenOptions::new().append(true).open(day).unwrap();
+    day.write_all(b"{}\n").unwrap();
+    for path in paths {
+        let read = scene.approver.get(path).await.json();
+        assert_eq!(read["unreadable"], 1, "{read}");
+    }
+    fs::create_dir(directory.join("2999-01-01.jsonl")).unwrap();
+    for path in paths {
+        let why = scene.approver.get(path).await.problem(500);
+        assert!(why.contains("2999-01-01"), "{why}");
     }
 }

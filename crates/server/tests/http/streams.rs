@@ -195,10 +195,17 @@ async fn silent(scene: &Scene, path: &str) -> TcpStream {
 async fn digest(mut body: Incoming) -> (Vec<u8>, usize) {
     const END: &[u8] = b"\nevent: TaskComplete\n";
     let (mut digest, mut bytes, mut tail) = (Sha256::new(), 0, Vec::new());
+    let mut heartbeat = Vec::new();
     loop {
         let piece = body.frame().await.expect("it goes on to the end of the turn").unwrap();
         let piece = piece.into_data().unwrap();
-        if piece.starts_with(b":") {
+        // A heartbeat stands between events, and may come in pieces. A colon elsewhere is part of an event.
+        let is_between = bytes == 0 || tail.ends_with(b"\n\n");
+        if !heartbeat.is_empty() || (piece.starts_with(b":") && is_between) {
+            heartbeat.extend_from_slice(&piece);
+            if heartbeat.ends_with(b"\n\n") {
+                heartbeat.clear();
+            }
             continue;
         }
         digest.update(&piece);

@@ -130,10 +130,15 @@ async fn a_requester_works_where_the_server_was_started_for() {
     let elsewhere = tempfile::tempdir().unwrap();
     fs::create_dir(scene.path("inside")).unwrap();
     std::os::unix::fs::symlink(elsewhere.path(), scene.path("link")).unwrap();
+    std::os::unix::fs::symlink(scene.path("inside"), scene.path("also-inside")).unwrap();
     let begin = async |client: &Client, cwd: std::path::PathBuf| {
         client.post("/conversations", &json!({ "cwd": cwd })).await
     };
     assert_eq!(begin(&scene.requester, scene.path("inside")).await.status, 201);
+    // The directory itself is opened, and not whatever the link will lead to.
+    let linked = begin(&scene.requester, scene.path("also-inside")).await;
+    let inside = scene.path("inside").canonicalize().unwrap();
+    assert_eq!(linked.json()["cwd"].as_str(), inside.to_str(), "{linked:?}");
     for outside in [
         elsewhere.path().to_owned(),
         scene.path("link"),
@@ -153,8 +158,53 @@ async fn a_requester_works_where_the_server_was_started_for() {
     let turn = json!({ "input": "hello" });
     assert_eq!(scene.approver.post(&format!("{place}/turns"), &turn).await.status, 200);
     assert_eq!(scene.approver.delete(&place).await.status, 204);
-    scene.requester.post(&format!("{place}/turns"), &turn).await.problem(422);
+    scene.requester.post(&format!("{place}/turns"), &turn).await.problem(403);
+    scene.requester.get(&format!("{place}/items")).await.problem(403);
     assert_eq!(scene.approver.post(&format!("{place}/turns"), &turn).await.status, 200);
+}
+
+/// spec HTTP.15: A requester's conversations work in the directories that the server was started
+/// for and nowhere else, also when an old one is opened again.
+#[tokio::test]
+async fn what_the_person_opened_elsewhere_is_not_the_requesters() {
+    let scene = Scene::free().await;
+    let elsewhere = tempfile::tempdir().unwrap();
+    let begun = scene.approver.post("/conversations", &json!({ "cwd": elsewhere.path() })).await;
+    assert_eq!(begun.status, 201, "{begun:?}");
+    let begun = begun.json();
+    let id = begun["id"].as_str().unwrap();
+    let place = format!("/conversations/{id}");
+    let touch = json!({ "conversation": id, "arguments": { "command": ["touch", "made"] } });
+    scene.requester.post("/tools/shell", &touch).await.problem(403);
+    scene.requester.post(&format!("{place}/turns"), &json!({ "input": "go" })).await.problem(403);
+    for path in ["", "/items", "/events"] {
+        scene.requester.get(&format!("{place}{path}")).await.problem(403);
+    }
+    scene.requester.post(&format!("{place}/interrupt"), &json!({})).await.problem(403);
+    scene.requester.delete(&place).await.problem(403);
+    let kept = json!({ "cmd": "cat", "yield_time_ms": 250, "tty": true });
+    let kept = json!({ "conversation": id, "arguments": kept });
+    let started = scene.approver.post("/tools/exec_command", &kept).await;
+    assert_eq!(started.json()["success"], true, "{started:?}");
+    let list = async |client: &Client| client.get("/processes").await.json()["processes"].clone();
+    assert_eq!(list(&scene.requester).await, json!([]));
+    let process = list(&scene.approver).await[0]["id"].as_str().unwrap().to_owned();
+    let process = format!("/processes/{process}");
+    scene.requester.get(&format!("{process}/output")).await.problem(404);
+    let typed = json!({ "text": "hello\n" });
+    scene.requester.post(&format!("{process}/input"), &typed).await.problem(404);
+    scene.requester.delete(&process).await.problem(404);
+    let listed = async |client: &Client| {
+        let listed = client.get("/conversations").await;
+        assert_eq!(listed.status, 200, "{listed:?}");
+        listed.text.contains(id)
+    };
+    assert!(!listed(&scene.requester).await && listed(&scene.approver).await);
+    assert!(!elsewhere.path().join("made").exists());
+    // All of it can be done by whoever opened it.
+    assert_eq!(scene.approver.delete(&process).await.status, 204);
+    assert_eq!(scene.approver.post("/tools/shell", &touch).await.json()["success"], true);
+    assert!(elsewhere.path().join("made").exists());
 }
 
 /// spec HTTP.32: Every answer forbids browsers to load, frame, guess or keep what it does not

@@ -2,6 +2,16 @@
 export interface Theme {
   [name: string]: string;
 }
+export interface Sequence {
+  prefix?: string;
+  intermediates?: string;
+  final: string;
+}
+export interface Parser {
+  registerCsiHandler(id: Sequence, handler: () => boolean): { dispose(): void };
+  registerDcsHandler(id: Sequence, handler: () => boolean): { dispose(): void };
+  registerOscHandler(id: number, handler: (words: string) => boolean): { dispose(): void };
+}
 export class Terminal {
   constructor(options: {
     cols?: number;
@@ -19,6 +29,7 @@ export class Terminal {
   readonly cols: number;
   readonly rows: number;
   readonly textarea: HTMLTextAreaElement | undefined;
+  readonly parser: Parser;
   options: { theme?: Theme; disableStdin?: boolean };
   open(parent: HTMLElement): void;
   write(data: string | Uint8Array, parsed?: () => void): void;
