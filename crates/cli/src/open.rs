@@ -9,7 +9,6 @@ use sandgate_runtime::{Runtime, Session};
 use sandgate_server::{
     NewConversation, OpenError, OpenedConversation, Opener, WantedAgent, WantedSession,
 };
-use std::path::Path;
 use std::sync::Arc;
 
 /// Opens sessions by what was said on the command line.
@@ -23,14 +22,6 @@ impl CliOpener {
     fn prepare(&self, wanted: WantedSession) -> Result<PreparedSession, OpenError> {
         let mut session = self.session.clone();
         session.cd = wanted.workspace.or(session.cd);
-        let workspace = session.cd.clone().unwrap_or_else(|| ".".into());
-        if is_in_settings(&workspace) {
-            let why = format!(
-                "{} lies in your settings, where no client may work: it could change what it may do",
-                workspace.display()
-            );
-            return Err(OpenError::Refused(why));
-        }
         // Nobody sits here: a directory that the person was not asked about counts as not trusted.
         let mut prepared = session.prepare_for(Asked::Nobody).map_err(failed)?;
         prepared.config = prepared.config.tightened(wanted.approval_policy, wanted.sandbox_policy);
@@ -85,13 +76,6 @@ impl Opener for CliOpener {
         let own_env = std::env::vars_os().collect();
         Ok(OpenedConversation { session, conversation, mcp_servers, own_env, notes })
     }
-}
-
-/// Whether a directory is the settings, or lies in them.
-fn is_in_settings(workspace: &Path) -> bool {
-    let settings = config_home().and_then(|home| home.canonicalize().ok());
-    let workspace = workspace.canonicalize();
-    settings.is_some_and(|home| workspace.is_ok_and(|workspace| workspace.starts_with(home)))
 }
 
 fn failed(error: SettingsError) -> OpenError {

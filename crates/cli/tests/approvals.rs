@@ -119,7 +119,8 @@ fn a_program_waits_for_an_answer_from_elsewhere() {
     assert!(!world.path(".codex/desk").exists(), "nothing is left");
 }
 
-/// spec DESK.10: The same for a process in the daemon.
+/// spec DESK.10: With `--decide approvals`, `run`, `exec`, `call`, `patch` and `session` wait for an answer
+/// that is given elsewhere; it counts as one given at their own terminal.
 #[test]
 fn a_session_waits_for_an_answer_from_elsewhere() {
     let world = World::new();
@@ -135,7 +136,8 @@ fn a_session_waits_for_an_answer_from_elsewhere() {
 }
 
 /// spec DESK.14: What nobody answers in the time of `--approval-timeout` is a no; without a terminal and
-/// without `--decide approvals` nobody is waited for. In both cases the exit code of `run` is 77.
+/// without `--decide approvals` nobody is waited for. In both cases the exit code of `run`, `exec`, `call` and
+/// `patch` is 77.
 #[test]
 fn nobody_is_waited_for_longer_than_was_said() {
     let world = World::new();
@@ -143,6 +145,24 @@ fn nobody_is_waited_for_longer_than_was_said() {
     assert_eq!(outcome.code, Some(77), "{outcome:?}");
     let words = [&["run"], &UNTRUSTED[..], &["--", "touch", "one"]].concat();
     assert_eq!(world.sandgate(&words).code, Some(77));
+    let arguments = json!({ "command": "touch one", "login": false });
+    let turns = [
+        json!([{ "type": "call", "name": "shell_command", "arguments": arguments }]),
+        json!([{ "type": "message", "text": "done" }]),
+    ];
+    let lines: Vec<String> = turns.iter().map(Value::to_string).collect();
+    fs::write(world.path("model.jsonl"), lines.join("\n")).unwrap();
+    let model = format!("script:{}", world.path("model.jsonl").display());
+    let words = ["--approval-timeout", "1", "--provider", &model, "go"];
+    let outcome = waiting(&world, "exec", &words).wait();
+    assert_eq!((outcome.code, outcome.stdout()), (Some(77), "done\n"), "{outcome:?}");
+    let call = json!({
+        "type": "function_call", "name": "shell", "call_id": "c",
+        "arguments": json!({ "command": ["touch", "one"] }).to_string(),
+    });
+    fs::write(world.path("calls"), format!("{call}\n")).unwrap();
+    let outcome = waiting(&world, "call", &["--approval-timeout", "1", "calls"]).wait();
+    assert_eq!(outcome.code, Some(77), "{outcome:?}");
     assert!(!world.path("one").exists());
 }
 
@@ -180,7 +200,7 @@ fn a_question_that_was_answered_elsewhere_goes_away() {
 }
 
 /// spec DESK.12: `sandgate approvals` asks at its terminal whatever any program asks, with the program, its
-/// workspace and since when; a question that was answered elsewhere is taken back.
+/// workspace and since when; a question that was answered elsewhere is taken back, and says who answered if its program still runs.
 #[test]
 fn a_person_answers_all_programs_at_one_terminal() {
     let world = World::new();
@@ -196,11 +216,19 @@ fn a_person_answers_all_programs_at_one_terminal() {
     assert_eq!(first.wait().code, Some(0));
     assert!(world.path("one").exists());
     person.until("waiting for questions");
-    let second = waiting(&world, "run", &["--", "touch", "two"]);
+    let call = |name: &str| {
+        let arguments = json!({ "command": ["touch", name] }).to_string();
+        json!({ "type": "function_call", "name": "shell", "call_id": name, "arguments": arguments })
+    };
+    fs::write(world.path("calls"), format!("{}\n{}\n", call("two"), call("more"))).unwrap();
+    let second = waiting(&world, "call", &["calls"]);
     person.until("\n> ");
     answer(&world, id(&open(&world, 1)[0]), &["deny"]);
-    person.until("It was answered elsewhere, or is over.");
-    assert_eq!(second.wait().code, Some(78));
+    person.until("Answered by approvals: no.");
+    person.until("$ touch more");
+    person.until("\n> ");
+    person.press("n\n");
+    second.wait();
     let third = waiting(&world, "run", &["--", "touch", "three"]);
     person.until("$ touch three");
     person.answer("n not this");
@@ -213,7 +241,8 @@ fn a_person_answers_all_programs_at_one_terminal() {
     assert!(outcome.stderr.contains("there is no terminal"), "{outcome:?}");
 }
 
-/// spec DESK.6: `sandgate approvals watch --json` has a line with all that is open whenever that changes.
+/// spec DESK.6: Who watches is told of all that is open, at once and whenever it changes, also in programs
+/// that start later.
 #[test]
 fn what_is_open_can_be_watched() {
     let world = World::new();
@@ -275,6 +304,40 @@ fn a_cage_cannot_reach_the_socket() {
     assert_eq!(asking.wait().code, Some(78));
 }
 
+/// spec DESK.15: A session does not begin whose workspace, or a directory that its commands may write to, is
+/// the settings or lies in them, whichever program it belongs to and whatever its policy.
+#[test]
+fn nothing_works_in_the_settings() {
+    let world = World::new();
+    fs::create_dir_all(world.path(".codex/rules/deeper")).unwrap();
+    fs::create_dir(world.path("ws")).unwrap();
+    std::os::unix::fs::symlink(world.path(".codex"), world.path("link")).unwrap();
+    fs::write(world.path("fix"), "*** Begin Patch\n*** Add File: made\n+x\n*** End Patch\n")
+        .unwrap();
+    fs::write(world.path("calls"), "").unwrap();
+    for cd in [".codex", ".codex/rules/deeper", "link", "link/rules"] {
+        let said = "lies in your settings";
+        for words in [
+            &["run", "--cd", cd, "--decide", "deny", "--", "touch made"][..],
+            &["run", "--cd", cd, "--sandbox", "read-only", "--decide", "deny", "--", "true"],
+            &["run", "--cd", "ws", "--writable", &world.path(cd).to_string_lossy(), "--", "true"],
+            &["call", "--cd", cd, "calls"],
+            &["exec", "--cd", cd, "--provider", "script:calls", "go"],
+        ] {
+            let outcome = world.sandgate(words);
+            assert_eq!(outcome.code, Some(125), "{words:?}: {outcome:?}");
+            assert!(outcome.stderr.contains(said), "{words:?}: {outcome:?}");
+        }
+        assert!(!world.path(cd).join("made").exists());
+    }
+    // Where they are only a part they are protected.
+    for (script, works) in [("touch made", true), ("touch .codex/no", false)] {
+        let outcome = world.sandgate(&["run", "--decide", "deny", "--", script]);
+        assert_eq!(outcome.code == Some(0), works, "{outcome:?}");
+    }
+    assert_eq!(["made", ".codex/no"].map(|name| world.path(name).exists()), [true, false]);
+}
+
 /// spec DESK.9: Another user sees and answers nothing.
 #[test]
 fn users_do_not_see_each_other() {
@@ -309,7 +372,8 @@ fn users_do_not_see_each_other() {
     assert_eq!(asking.wait().code, Some(78));
 }
 
-/// spec DESK.5: What a program left that was killed is removed by whoever looks.
+/// spec DESK.5: What a program left that was killed is removed by whoever looks; what one has that runs
+/// stays.
 #[test]
 fn what_a_killed_program_left_is_removed() {
     let world = World::new();
@@ -323,7 +387,9 @@ fn what_a_killed_program_left_is_removed() {
     assert!(!left.exists());
 }
 
-/// spec DESK.7: What is no question, and what is no answer, is said.
+/// spec DESK.7: A question is named by its id, of which `approvals answer` takes any beginning of what
+/// stands before the `-` that no other program has; the number is never shortened. What is no question, and
+/// what is no answer, is said.
 #[test]
 fn what_cannot_be_answered_is_said() {
     let world = World::new();
@@ -338,7 +404,7 @@ fn what_cannot_be_answered_is_said() {
     let outcome = world.sandgate(&["approvals", "answer", id(&question), "grant"]);
     assert_eq!(outcome.code, Some(125), "{outcome:?}");
     assert!(outcome.stderr.contains("not among the answers"), "{outcome:?}");
-    answer(&world, &id(&question)[..3], &["deny"]);
+    answer(&world, &format!("{}-1", &id(&question)[..3]), &["deny"]);
     assert_eq!(asking.wait().code, Some(78));
 }
 

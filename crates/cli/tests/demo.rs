@@ -25,7 +25,7 @@ fn without_a_terminal_it_is_a_transcript() {
     for happened in [
         "2 notes.txt",
         "blocked: create outside/x (outside the writable roots)",
-        "answer:   yes, but only this: write to outside",
+        "answer:   yes, but only this: write to anything in outside",
         "42",
         "M notes.txt",
         "approved with grant, person (demo)",

@@ -364,7 +364,7 @@ fn a_client_that_is_killed_leaves_nothing_behind() {
         let stat = fs::read_to_string(entry.path().join("stat")).unwrap_or_default();
         let session =
             stat.rsplit(") ").next().and_then(|rest| rest.split(' ').nth(3)).map(str::to_owned);
-        if line == b"sleep\03600\0" && session == Some(group.as_raw_nonzero().to_string()) {
+        if line == b"sleep\x003600\0" && session == Some(group.as_raw_nonzero().to_string()) {
             let pid = entry.file_name().to_str().unwrap().parse().unwrap();
             let pid = rustix::process::Pid::from_raw(pid).unwrap();
             rustix::process::kill_process(pid, Signal::KILL).unwrap();

@@ -185,6 +185,52 @@ pub enum RiskLevel {
     High,
 }
 
+/// What can be answered to a question beside yes, no and stop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Offers {
+    /// Yes, for the rest of the session.
+    pub session: bool,
+    /// Only what was blocked.
+    pub grant: bool,
+    /// Yes, and the proposed rule is kept.
+    pub rule: bool,
+}
+
+impl Offers {
+    /// Whether this is an answer to the question.
+    pub fn has(self, decision: &ReviewDecision) -> bool {
+        match decision {
+            ReviewDecision::Approved | ReviewDecision::Denied { .. } | ReviewDecision::Abort => {
+                true
+            }
+            ReviewDecision::ApprovedForSession => self.session,
+            ReviewDecision::ApprovedWithGrant { .. } => self.grant,
+            ReviewDecision::ApprovedWithRule => self.rule,
+        }
+    }
+}
+
+impl ExecApprovalRequest {
+    /// What can be answered. A yes after the sandbox refused something is never remembered, so it is not
+    /// offered for the session: that is what a grant is for.
+    pub fn offers(&self) -> Offers {
+        Offers {
+            session: self.grant_offer.is_none()
+                && self.denials.is_empty()
+                && self.more_denials == 0,
+            grant: self.grant_offer.is_some(),
+            rule: self.proposed_rule.is_some(),
+        }
+    }
+}
+
+impl ApplyPatchApprovalRequest {
+    /// What can be answered.
+    pub fn offers(&self) -> Offers {
+        Offers { session: !self.only_once, grant: false, rule: false }
+    }
+}
+
 /// A person's answer.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(tag = "decision", rename_all = "snake_case")]

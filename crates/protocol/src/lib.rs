@@ -22,8 +22,8 @@ mod unified_exec;
 mod visible;
 
 pub use approval::{AnsweredBy, ApplyPatchApprovalRequest, ApprovalId, ApprovalResponse};
-pub use approval::{AskForApproval, ExecApprovalRequest, GrantOffer, GrantScope, PatchChange};
-pub use approval::{PatchChangeKind, ReviewDecision, RiskAssessment, RiskLevel};
+pub use approval::{AskForApproval, ExecApprovalRequest, GrantOffer, GrantScope, Offers};
+pub use approval::{PatchChange, PatchChangeKind, ReviewDecision, RiskAssessment, RiskLevel};
 pub use call_id::CallId;
 pub use codex_err::CodexErr;
 pub use conversation::{AgentEvent, CallInput, ResponseItem, Role, SessionSource};

@@ -5,6 +5,7 @@ use sandgate_process::{ShellError, SpawnError};
 use sandgate_protocol::{CodexErr, FailureKind};
 use sandgate_sandbox::SandboxTransformError;
 use std::io;
+use std::path::PathBuf;
 
 /// A command that did not run. One that ran has a result, however it ended.
 #[derive(Debug, thiserror::Error)]
@@ -27,6 +28,15 @@ pub enum RuntimeError {
     /// It could not be confined as its grant says.
     #[error(transparent)]
     Confine(#[from] SandboxTransformError),
+    /// It would work in the person's settings, or write there.
+    #[error(
+        "{} lies in your settings, where nothing may work or write: it could change what it may do",
+        path.display()
+    )]
+    InSettings {
+        /// The workspace, or what was to be writable.
+        path: PathBuf,
+    },
     /// What happens cannot be recorded.
     #[error(transparent)]
     Audit(#[from] AuditError),
@@ -59,6 +69,7 @@ impl RuntimeError {
                 SpawnError::Directory { .. } => FailureKind::Directory,
                 _ => FailureKind::System,
             },
+            Self::InSettings { .. } => FailureKind::Directory,
             Self::NobodyListens(_) => FailureKind::NobodyListens,
         }
     }

@@ -43,7 +43,7 @@ mod unified_exec;
 
 pub use approval::{Answer, AnswerError, Approver, Question, command_text};
 pub use deltas::{MAX_DELTA_BYTES, MAX_EXEC_OUTPUT_DELTAS_PER_CALL};
-pub use desk::{Asker, Attendance, Desk, OpenQuestion};
+pub use desk::{Asker, Attendance, Desk, DeskPlace, OpenQuestion, Outcome};
 #[cfg(unix)]
 pub use desk::{Console, DeskError, DeskSocket, DeskWatch, Desks, Listed, PendingQuestion};
 pub use environment::{InheritEnvironment, ShellEnvironmentPolicy};

@@ -12,7 +12,7 @@ pub use sandgate_policy::explain::{
 };
 pub use sandgate_policy::rules::{Decision, Rule, Rules, propose};
 pub use sandgate_policy::{
-    Class, Judgement, Ruling, SandboxAvailability, Surroundings, Terms, judge,
+    ApprovalStore, Class, Judgement, Ruling, SandboxAvailability, Surroundings, Terms, judge,
 };
 
 /// Where a command would run that is started in this directory, by this person, in a session that

@@ -347,10 +347,11 @@ async fn a_patch_of_the_settings_is_asked_about_each_time() {
     let scene = Scene::new(AskForApproval::OnRequest, SandboxPolicy::workspace_write());
     let file = scene.home.path().canonicalize().unwrap().join("config.toml");
     for _ in 0..2 {
-        let yes = ReviewDecision::ApprovedForSession;
+        let yes = ReviewDecision::Approved;
         let (result, events) = scene.call_answered("apply_patch", adding(&file), yes).await;
         assert_eq!(result.error, None);
         let Event::ApplyPatchApprovalRequest(asked) = &events[0] else { panic!("{events:?}") };
+        assert!(!asked.offers().has(&ReviewDecision::ApprovedForSession));
         assert!(asked.only_once && asked.grant_root.is_none(), "{asked:?}");
         fs::remove_file(&file).unwrap();
     }

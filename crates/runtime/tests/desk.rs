@@ -65,7 +65,9 @@ fn asked(pending: &PendingQuestion) -> &str {
 /// each under a name that no other has; an answer counts as that of `approvals`, and takes it away.
 /// spec DESK.6: Who watches is told of all that is open, at once and whenever it changes, also in programs
 /// that start later.
-/// spec DESK.7: A question is named by its id or any beginning of it that no other has.
+/// spec DESK.7: A question is named by its id, of which `approvals answer` takes any beginning of what
+/// stands before the `-` that no other program has; the number is never shortened. What is no question, and
+/// what is no answer, is said.
 #[tokio::test]
 async fn questions_of_all_programs_are_seen_and_answered() {
     let base = tempfile::tempdir_in("/var/tmp").unwrap();
@@ -93,18 +95,25 @@ async fn questions_of_all_programs_are_seen_and_answered() {
 
     let wrong = desks.answer("no-such", ReviewDecision::Approved).await.unwrap_err();
     assert!(matches!(wrong, DeskError::NoSuchQuestion { .. }), "{wrong}");
-    let wrong = desks.answer("", ReviewDecision::Approved).await.unwrap_err();
-    assert!(matches!(wrong, DeskError::Ambiguous { count: 2, .. }), "{wrong}");
-    let beginning = &one[..(1..one.len()).find(|&end| !two.starts_with(&one[..end])).unwrap()];
-    let answered = desks.answer(beginning, ReviewDecision::Approved).await.unwrap();
-    assert_eq!(answered.question.id, one);
+    let end = (1..one.len()).find(|&end| !two.starts_with(&one[..end])).unwrap();
+    for wrong in ["", "-1", "../desk-1", &one[..8], &one[..end], "no-such"] {
+        let wrong = desks.whole_id(wrong).await.unwrap_err();
+        assert!(matches!(wrong, DeskError::NoSuchQuestion { .. }), "{wrong}");
+    }
+    let beginning = format!("{}-1", &one[..end]);
+    assert_eq!(desks.whole_id(&beginning).await.unwrap(), one);
+    let wrong = desks.answer(&beginning, ReviewDecision::Approved).await.unwrap_err();
+    assert!(matches!(wrong, DeskError::NoSuchQuestion { .. }), "{wrong}");
+    assert_eq!(desks.outcome(&one).await.unwrap(), None);
+    desks.answer(&one, ReviewDecision::Approved).await.unwrap();
     assert!(making.await.unwrap().error.is_none());
     assert!(ws.join("one").exists());
-    let wrong = desks.answer(&one, ReviewDecision::Approved).await.unwrap_err();
-    assert!(matches!(wrong, DeskError::NoSuchQuestion { .. }), "{wrong}");
-
     let open = watch.next().await.unwrap();
     assert_eq!(open.iter().map(asked).collect::<Vec<_>>(), ["touch two"]);
+    let wrong = desks.answer(&one, ReviewDecision::Approved).await.unwrap_err();
+    assert_eq!(wrong.to_string(), "approvals has answered this already");
+    let outcome = desks.outcome(&one).await.unwrap().unwrap();
+    assert_eq!(outcome.answered_by, AnsweredBy::Person("approvals".to_owned()));
     let no = ReviewDecision::Denied { feedback: Some("not now".to_owned()) };
     desks.answer(&two, no).await.unwrap();
     assert_eq!(
@@ -128,7 +137,43 @@ async fn questions_of_all_programs_are_seen_and_answered() {
     left.abort();
 }
 
-/// spec DESK.13: The address of a console is given to whoever asks over the socket.
+/// spec DESK.7: A question is named by its id, of which `approvals answer` takes any beginning of what
+/// stands before the `-` that no other program has; the number is never shortened. What is no question, and
+/// what is no answer, is said.
+#[tokio::test]
+async fn a_question_that_lapsed_does_not_become_another() {
+    let base = tempfile::tempdir_in("/var/tmp").unwrap();
+    let (settings, ws) = (base.path().join("settings"), base.path().join("ws"));
+    std::fs::create_dir(&settings).unwrap();
+    std::fs::create_dir(&ws).unwrap();
+    let program = Program::start(&settings, &ws).await;
+    let desks = Desks::in_settings(&settings);
+    let mut watch = desks.watch();
+    assert!(watch.next().await.unwrap().is_empty());
+    let mut first = None;
+    for number in 1..=9 {
+        let made = program.touch(&format!("no{number}"));
+        let open = watch.next().await.unwrap();
+        desks.answer(&open[0].question.id, ReviewDecision::DENIED).await.unwrap();
+        made.await.unwrap();
+        first.get_or_insert_with(|| open[0].question.id.clone());
+        assert!(watch.next().await.unwrap().is_empty());
+    }
+    let tenth = program.touch("ten");
+    let open = watch.next().await.unwrap();
+    let (first, open) = (first.unwrap(), &open[0].question.id);
+    assert_eq!(*open, format!("{first}0"));
+    let whole = desks.whole_id(&first).await.unwrap();
+    assert_eq!(whole, first);
+    let wrong = desks.answer(&whole, ReviewDecision::Approved).await.unwrap_err();
+    assert_eq!(wrong.to_string(), "approvals has answered this already");
+    desks.answer(open, ReviewDecision::DENIED).await.unwrap();
+    tenth.await.unwrap();
+    assert!(!ws.join("ten").exists());
+}
+
+/// spec DESK.13: `sandgate console` prints the address that a program gives to whoever asks over the
+/// socket; without such a program the exit code is 125.
 #[tokio::test]
 async fn the_console_is_found_through_the_socket() {
     let base = tempfile::tempdir().unwrap();

@@ -115,8 +115,8 @@ impl Question {
 
     fn offers_session(&self) -> bool {
         match &self.asked {
-            Asked::Exec(request) => request.grant_offer.is_none(),
-            Asked::Patch(request) => !request.only_once,
+            Asked::Exec(request) => request.offers().session,
+            Asked::Patch(request) => request.offers().session,
         }
     }
 

@@ -116,11 +116,11 @@ impl Server {
 
     fn call(&mut self, tool: &str, arguments: &Value) -> anyhow::Result<Value> {
         let id = self.begin(tool, arguments)?;
-        succeeded(self.answer(id)?)
+        succeeded(&self.answer(id)?)
     }
 }
 
-fn succeeded(answer: Value) -> anyhow::Result<Value> {
+fn succeeded(answer: &Value) -> anyhow::Result<Value> {
     let failed = answer.get("error").is_some() || answer["result"]["isError"] == true;
     anyhow::ensure!(!failed, "a call failed: {answer}");
     Ok(answer["result"].clone())
@@ -192,7 +192,7 @@ fn flood(
         let began = answer["id"].as_u64().and_then(|id| open.remove(&id));
         if let Some(began) = began {
             times.push(began.elapsed());
-            succeeded(answer)?;
+            succeeded(&answer)?;
         }
     }
     Samples::new(times)

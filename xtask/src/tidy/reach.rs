@@ -58,10 +58,23 @@ const WALLS: &[Wall] = &[
     Wall {
         crates: &["server"],
         modules: &["acp", "mcp"],
-        paths: &["sandgate_runtime::Approver", "sandgate_runtime::approval"],
+        paths: &[
+            "sandgate_runtime::Approver",
+            "sandgate_runtime::Desk",
+            "sandgate_runtime::Desks",
+            "sandgate_runtime::Session::approver",
+            "sandgate_runtime::approval",
+            "Session::approver",
+            "ClientApprover::new",
+            "asking::ClientApprover::new",
+            "crate::ClientApprover::new",
+            "crate::asking::ClientApprover::new",
+            "super::super::ClientApprover::new",
+            "super::super::asking::ClientApprover::new",
+        ],
         methods: &["approver"],
-        reason: "these doors answer nothing by a right of their own; they carry a `ClientApprover` that \
-                 cli makes",
+        reason: "these doors answer nothing by a right of their own; they have a `DeskPlace` and a \
+                 `ClientApprover` that cli makes",
     },
 ];
 
@@ -97,11 +110,11 @@ pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
 
 impl Wall {
     fn stands_around(&self, path: &str) -> bool {
-        let is_inside = |module: &&str| match path.strip_prefix(*module) {
+        let is_inside = |module: &&'static str| match path.strip_prefix(*module) {
             Some(rest) => rest.starts_with('/') || rest == ".rs",
             None => false,
         };
-        self.modules.is_empty() || self.modules.iter().any(|module| is_inside(&module))
+        self.modules.is_empty() || self.modules.iter().any(is_inside)
     }
 }
 
@@ -182,8 +195,8 @@ mod tests {
         assert!(found("crates/runtime/src/lib.rs", text).is_empty());
     }
 
-    /// spec TIDY.18: Sources of `server` in `mcp` and `acp` that name the runtime's `Approver`, or call
-    /// `approver` of a session, are findings.
+    /// spec TIDY.18: Sources of `server` in `mcp` and `acp` that name the runtime's `Approver` or `Desk`, make a
+    /// `ClientApprover`, or name or call `approver` of a session, are findings.
     #[test]
     fn doors_for_agents_answer_nothing_themselves() {
         let text = "use sandgate_runtime::{Approver, Session};\nfn f(session: &Session) {\n    \
@@ -194,6 +207,18 @@ mod tests {
             assert!(lines.iter().any(|line| line.contains(":1: ")), "{lines:?}");
             assert!(lines.iter().any(|line| line.contains(":3: ")), "{lines:?}");
         }
+        for line in [
+            "use sandgate_runtime::{Asker, Desk};",
+            "fn f() { sandgate_runtime::Desks::in_settings(x); }",
+            "fn f(session: &Session) { Session::approver(session, \"mcp\"); }",
+            "fn f() { ClientApprover::new(x); }",
+            "fn f() { let make = crate::asking::ClientApprover::new; }",
+        ] {
+            let lines = found("crates/server/src/mcp/place.rs", line);
+            assert_eq!(lines.len(), 1, "{line}: {lines:?}");
+        }
+        let fine = "use sandgate_runtime::DeskPlace;\nuse crate::asking::ClientApprover;\n";
+        assert!(found("crates/server/src/mcp/place.rs", fine).is_empty());
         for elsewhere in ["asking.rs", "http/mod.rs", "mcpx/mod.rs"] {
             assert!(found(&format!("crates/server/src/{elsewhere}"), text).is_empty());
         }

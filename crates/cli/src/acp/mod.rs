@@ -92,7 +92,7 @@ async fn serve(runtime: Arc<Runtime>, cli: CliAcp) -> io::Result<u8> {
     let CliAcp { session, model } = cli;
     let door = AcpDoor {
         opener: Arc::new(CliOpener { runtime, session, model }),
-        desk,
+        desk: desk.place(),
         // The editor is the person's own, and so is its terminal.
         person: Arc::new(|session| ClientApprover::new(session.approver("acp"))),
     };

@@ -10,11 +10,13 @@ Examples:
   sandgate approvals                       asks you, here, whatever any sandgate of yours asks
   sandgate approvals list                  what is open, in all of them
   sandgate approvals answer 1a2b3c4d-1 approve
-  sandgate approvals answer 1a2b deny --feedback 'use make'
+  sandgate approvals answer 1a2b-2 deny --feedback 'use make'
 
 An answer is approve (this once), session (the same for the rest of its session), grant and
 grant-session (open only what was blocked), rule (keep the proposed rule), deny, or abort (no, and
 stop everything). The first answer counts, wherever it is given.
+
+Of an id, what stands before the - may be shortened as long as it is that of one sandgate.
 
 Exit codes: 0; 125 when there is no such question or the answer does not count; 2 if this command
 line makes no sense.";
@@ -48,7 +50,7 @@ enum CliVerb {
 #[derive(Debug, clap::Args)]
 #[command(after_help = HELP)]
 struct CliAnswer {
-    /// The question, by its id or the beginning of it
+    /// The question, by its id; what stands before the - may be shortened
     #[arg(value_name = "ID")]
     id: String,
 
@@ -120,7 +122,7 @@ mod tests {
     use crate::arguments::tests::understood;
 
     fn answered(words: &[&str]) -> Option<ReviewDecision> {
-        let words = [&["approvals", "answer", "1a2b"], words].concat();
+        let words = [&["approvals", "answer", "1a2b-1"], words].concat();
         match understood(&words) {
             Ok(crate::arguments::Verb::Approvals(ApprovalsArguments {
                 verb: Verb::Answer { decision, .. },

@@ -5,12 +5,12 @@ mod list;
 
 pub(crate) use arguments::{ApprovalsArguments, CliApprovals, understand};
 
-use crate::decide::{Decide, Decider, Feedback};
+use crate::decide::{Decide, Decider, Feedback, over_by};
 use crate::settings::config_home;
 use crate::{exit, notes};
 use arguments::Verb;
 use sandgate_protocol::{ApprovalId, Event, ReviewDecision, visible_line};
-use sandgate_runtime::{Desks, Listed, PendingQuestion};
+use sandgate_runtime::{Desks, Listed, Outcome, PendingQuestion};
 use serde_json::json;
 use std::io::{self, Write as _};
 use std::process::ExitCode;
@@ -82,8 +82,9 @@ async fn list(desks: &Desks, as_json: bool) -> Ended {
 }
 
 async fn answer(desks: &Desks, id: &str, decision: &ReviewDecision) -> Ended {
-    let answered = desks.answer(id, decision.clone()).await.map_err(|error| error.to_string())?;
-    let what = format!("{}: {}", answered.question.id, decision.name().replace('_', " "));
+    let id = desks.whole_id(id).await.map_err(|error| error.to_string())?;
+    desks.answer(&id, decision.clone()).await.map_err(|error| error.to_string())?;
+    let what = format!("{id}: {}", decision.name().replace('_', " "));
     let _ = io::stderr().write_all(&notes::status(&what));
     Ok(0)
 }
@@ -118,7 +119,13 @@ async fn at_terminal(desks: &Desks) -> Ended {
             open = watch.next() => {
                 let open = open.map_err(|error| error.to_string())?;
                 for over in asked.iter().filter(|one| !open.contains(one)) {
-                    decider.take_back(&own_id(over), "It was answered elsewhere, or is over.");
+                    let outcome = desks.outcome(&over.question.id).await.ok().flatten();
+                    let said = match outcome {
+                        Some(Outcome { decision, answered_by }) => over_by(&answered_by, &decision),
+                        // Its program has ended.
+                        None => "It is over.".to_owned(),
+                    };
+                    decider.take_back(&own_id(over), &said);
                 }
                 for new in open.iter().filter(|one| !asked.contains(one)) {
                     if let Some(event) = by_own_id(new) {

@@ -270,7 +270,7 @@ impl Serving {
             let _ = io::stderr().write_all(&notes::warning(&visible_line(&notice.message)));
         }
         if let Event::ApprovalResponse(response) = &event.event
-            && response.answered_by == AnsweredBy::Nobody
+            && matches!(response.answered_by, AnsweredBy::Nobody | AnsweredBy::Timeout)
         {
             self.refused = true;
             let what = format!("nobody could decide about the call {}", response.call_id);

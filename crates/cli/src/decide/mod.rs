@@ -147,14 +147,7 @@ impl Decider {
     /// back that one.
     pub(crate) fn hear(&mut self, event: &Event) -> Option<Event> {
         if let Event::ApprovalResponse(response) = event {
-            let said = match &response.answered_by {
-                AnsweredBy::Person(name) => {
-                    let word = if response.decision.approves() { "yes" } else { "no" };
-                    format!("Answered by {}: {word}.", visible_line(name))
-                }
-                AnsweredBy::Timeout => "Nobody answered in time, which is a no.".to_owned(),
-                AnsweredBy::Nobody | AnsweredBy::Cancelled => "It is over.".to_owned(),
-            };
+            let said = over_by(&response.answered_by, &response.decision);
             return self.take_back(&response.approval_id, &said);
         }
         if question(event).is_some() {
@@ -267,6 +260,18 @@ impl Decider {
                 Some(ReviewDecision::DENIED)
             }
         }
+    }
+}
+
+/// Why a question is not open any more, as a sentence.
+pub(crate) fn over_by(answered_by: &AnsweredBy, decision: &ReviewDecision) -> String {
+    match answered_by {
+        AnsweredBy::Person(name) => {
+            let word = if decision.approves() { "yes" } else { "no" };
+            format!("Answered by {}: {word}.", visible_line(name))
+        }
+        AnsweredBy::Timeout => "Nobody answered in time, which is a no.".to_owned(),
+        AnsweredBy::Nobody | AnsweredBy::Cancelled => "It is over.".to_owned(),
     }
 }
 

@@ -5,8 +5,8 @@ use super::words::decision;
 use anstream::{AutoStream, ColorChoice};
 use anstyle::{AnsiColor, Effects, Style};
 use sandgate_protocol::{
-    ApplyPatchApprovalRequest, ExecApprovalRequest, PatchChange, PatchChangeKind, ReviewDecision,
-    visible, visible_line,
+    ApplyPatchApprovalRequest, ExecApprovalRequest, Offers, PatchChange, PatchChangeKind,
+    ReviewDecision, visible, visible_line,
 };
 use std::fmt::Write as _;
 use std::fs::{File, OpenOptions};
@@ -64,7 +64,7 @@ impl Terminal {
         // If it cannot be started, the sender is dropped with it.
         let _ = reading.spawn(move || {
             let is_over = || answer.is_closed();
-            let decision = converse(&terminal, colours, &shown, &choices, &offers, is_over);
+            let decision = converse(&terminal, colours, &shown, &choices, offers, is_over);
             // Nobody may be waiting any more.
             let _ = answer.send(decision);
         });
@@ -108,7 +108,7 @@ fn converse(
     colours: ColorChoice,
     shown: &str,
     choices: &str,
-    offers: &Offers,
+    offers: Offers,
     is_over: impl Fn() -> bool,
 ) -> Option<ReviewDecision> {
     if std::env::var_os("TERM").is_none_or(|term| term != "dumb") {
@@ -171,26 +171,6 @@ fn wait_for_typing(_: &File, is_over: impl Fn() -> bool) -> Option<()> {
     (!is_over()).then_some(())
 }
 
-/// What can be answered to a question beside yes, no and stop.
-struct Offers {
-    session: bool,
-    grant: bool,
-    rule: bool,
-}
-
-impl Offers {
-    fn has(&self, decision: &ReviewDecision) -> bool {
-        match decision {
-            ReviewDecision::Approved | ReviewDecision::Denied { .. } | ReviewDecision::Abort => {
-                true
-            }
-            ReviewDecision::ApprovedForSession => self.session,
-            ReviewDecision::ApprovedWithGrant { .. } => self.grant,
-            ReviewDecision::ApprovedWithRule => self.rule,
-        }
-    }
-}
-
 impl Question<'_> {
     /// What is asked, as one sentence.
     pub(super) fn summary(&self) -> String {
@@ -221,14 +201,8 @@ impl Question<'_> {
 
     fn offers(&self) -> Offers {
         match self {
-            Self::Exec(request) => Offers {
-                session: request.grant_offer.is_none(),
-                grant: request.grant_offer.is_some(),
-                rule: request.proposed_rule.is_some(),
-            },
-            Self::Patch(request) => {
-                Offers { session: !request.only_once, grant: false, rule: false }
-            }
+            Self::Exec(request) => request.offers(),
+            Self::Patch(request) => request.offers(),
         }
     }
 
@@ -242,16 +216,18 @@ impl Question<'_> {
                     choices.push(format!("  [g] only let it {}", offer.summary));
                     choices.push("  [gs] the same for the rest of the session".to_owned());
                 }
-                let outside =
-                    if request.without_sandbox { "yes, without the sandbox" } else { "yes, once" };
-                choices.push(format!("  [y] {outside}"));
+                let (once, more) = match request.without_sandbox {
+                    true => ("yes, without the sandbox", "yes, without the sandbox,"),
+                    false => ("yes, once", "yes,"),
+                };
+                choices.push(format!("  [y] {once}"));
                 if offers.session {
-                    choices.push("  [s] yes, and for the rest of the session".to_owned());
+                    choices.push(format!("  [s] {more} and for the rest of the session"));
                 }
                 if let Some(rule) = &request.proposed_rule {
                     let words = visible_line(&rule.join(" "));
-                    choices
-                        .push(format!("  [r] yes, always for commands that begin with: {words}"));
+                    let always = "always for commands that begin with";
+                    choices.push(format!("  [r] {more} {always}: {words}"));
                 }
             }
             Self::Patch(request) => {

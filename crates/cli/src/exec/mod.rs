@@ -210,7 +210,7 @@ impl Watch {
 
     fn hear(&mut self, event: &Arc<SessionEvent>) -> io::Result<()> {
         if let Event::ApprovalResponse(response) = &event.event {
-            self.nobody |= response.answered_by == AnsweredBy::Nobody;
+            self.nobody |= matches!(response.answered_by, AnsweredBy::Nobody | AnsweredBy::Timeout);
         }
         // Nothing is written into a question.
         let was_asking = self.decider.is_asking();

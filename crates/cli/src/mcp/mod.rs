@@ -125,7 +125,7 @@ async fn serve(runtime: Arc<Runtime>, cli: CliMcp) -> io::Result<u8> {
     });
     let options = McpOptions {
         opener: Arc::new(CliOpener { runtime, session: cli.session, model: CliModel::default() }),
-        desk,
+        desk: desk.place(),
         person: Some(client_person()),
         tools: cli.tools.map(|tools| tools.into_iter().collect()),
         workspace,

@@ -329,6 +329,10 @@ fn refused(
             let what = format!("{file}: nobody could be asked: {}", visible_line(reason));
             (what, Some(ANSWER), exit::NOBODY_DECIDED)
         }
+        CodexErr::ApprovalTimeout => {
+            let what = format!("{file}: nobody answered in time whether it may be applied");
+            (what, Some(ANSWER), exit::NOBODY_DECIDED)
+        }
         CodexErr::ApprovalDenied { .. } if unanswered == Unanswered::Yes => {
             let what = format!("{file}: there was no answer to whether it may be applied");
             (what, Some(ANSWER), exit::NOBODY_DECIDED)

@@ -179,7 +179,8 @@ impl Watch {
                 self.asked_again |= !request.denials.is_empty();
             }
             Event::ApprovalResponse(response) => {
-                self.unanswered |= response.answered_by == AnsweredBy::Nobody;
+                self.unanswered |=
+                    matches!(response.answered_by, AnsweredBy::Nobody | AnsweredBy::Timeout);
             }
             Event::Warning(notice) => {
                 self.show.writer.note(notes::warning(&visible_line(&notice.message))).await;
@@ -211,7 +212,8 @@ impl Watch {
             return Vec::new();
         }
         let mut said = notes::blocked(&output.denials, MOST_DENIALS);
-        for line in allow::how(&output.denials, session.sandbox_policy()) {
+        let home = sandgate_runtime::policy::home();
+        for line in allow::how(&output.denials, session.sandbox_policy(), home.as_deref()) {
             said.extend(notes::hint(&line));
         }
         said

@@ -3,7 +3,7 @@
 use crate::events::EventLog;
 use sandgate_protocol::{
     AnsweredBy, ApplyPatchApprovalRequest, ApprovalId, ApprovalResponse, CallId, Event,
-    ExecApprovalRequest, ReviewDecision,
+    ExecApprovalRequest, Offers, ReviewDecision,
 };
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -36,13 +36,6 @@ struct State {
 struct Waiting {
     answer: oneshot::Sender<(ReviewDecision, String)>,
     offers: Offers,
-}
-
-/// What else than yes and no can be answered.
-#[derive(Debug, Clone, Copy)]
-struct Offers {
-    rule: bool,
-    grant: bool,
 }
 
 /// What a person is asked.
@@ -217,11 +210,8 @@ impl Question {
 
     fn offers(&self) -> Offers {
         match self {
-            Self::Exec(request) => Offers {
-                rule: request.proposed_rule.is_some(),
-                grant: request.grant_offer.is_some(),
-            },
-            Self::Patch(_) => Offers { rule: false, grant: false },
+            Self::Exec(request) => request.offers(),
+            Self::Patch(request) => request.offers(),
         }
     }
 
@@ -256,12 +246,7 @@ impl Approver {
             None => AnswerError::NoSuchQuestion { id: id.clone() },
         };
         let Some(waiting) = state.open.get(id) else { return Err(too_late(&state)) };
-        let offered = match decision {
-            ReviewDecision::ApprovedWithRule => waiting.offers.rule,
-            ReviewDecision::ApprovedWithGrant { .. } => waiting.offers.grant,
-            _ => true,
-        };
-        if !offered {
+        if !waiting.offers.has(&decision) {
             return Err(AnswerError::NotOffered { decision: decision.name() });
         }
         let Some(waiting) = state.open.remove(id) else { return Err(too_late(&state)) };
@@ -293,6 +278,7 @@ impl Drop for Approver {
 mod tests {
     use super::*;
     use crate::events::Delivery;
+    use sandgate_protocol::GrantScope;
 
     fn question(broker: &Broker) -> (ApprovalId, Question) {
         let approval_id = broker.next_id();
@@ -334,14 +320,23 @@ mod tests {
     async fn what_was_not_offered_is_no_answer() {
         let broker = Broker::new(None);
         let approver = broker.approver("terminal");
-        let (id, question) = question(&broker);
+        let (id, mut question) = question(&broker);
+        if let Question::Patch(request) = &mut question {
+            request.only_once = true;
+        }
         let (log, never) = (EventLog::default(), CancellationToken::new());
         let person = async {
             while broker.state().open.is_empty() {
                 tokio::task::yield_now().await;
             }
-            let wrong = approver.answer(&id, ReviewDecision::ApprovedWithRule).unwrap_err();
-            assert_eq!(wrong, AnswerError::NotOffered { decision: "approved_with_rule" });
+            let grant = ReviewDecision::ApprovedWithGrant { scope: GrantScope::Session };
+            for not_offered in
+                [ReviewDecision::ApprovedWithRule, ReviewDecision::ApprovedForSession, grant]
+            {
+                let decision = not_offered.name();
+                let wrong = approver.answer(&id, not_offered).unwrap_err();
+                assert_eq!(wrong, AnswerError::NotOffered { decision });
+            }
             approver.answer(&id, ReviewDecision::DENIED).unwrap();
         };
         let (answer, ()) = tokio::join!(broker.ask(question, &log, &never), person);

@@ -1,8 +1,8 @@
 //! The desks of all programs of one user, for whoever answers.
 
-use super::OpenQuestion;
 use super::socket::{DIRECTORY, place};
 use super::wire::{LONGEST_REPLY, PROTOCOL, Reply, Request};
+use super::{OpenQuestion, Outcome};
 use crate::own_socket::{Line, Lines, OwnSocketError, Writer, split};
 use futures_util::future::join_all;
 use sandgate_protocol::ReviewDecision;
@@ -37,8 +37,8 @@ pub enum DeskError {
         /// What was named.
         id: String,
     },
-    /// There are several.
-    #[error("{count} open questions begin with {id:?}; write more of the one that you mean")]
+    /// Several programs could be meant.
+    #[error("{count} programs have a name that begins like that of {id:?}; write more of it")]
     Ambiguous {
         /// What was named.
         id: String,
@@ -125,38 +125,54 @@ impl Desks {
         Ok(listed)
     }
 
-    /// Answers the question whose id is, or begins like, this. Gives back which it was.
+    /// The whole id of a question that somebody typed. What stands before the `-` may be shortened, as
+    /// long as it is that of one program. The number never is: a question that has just lapsed would
+    /// become another one.
+    ///
+    /// # Errors
+    /// When there is no such program, or there are several.
+    pub async fn whole_id(&self, typed: &str) -> Result<String, DeskError> {
+        let none = || DeskError::NoSuchQuestion { id: short(typed) };
+        let (beginning, number) = named(typed).ok_or_else(none)?;
+        // Those that have ended are gone after this.
+        self.ask_all(&Request::List {}).await?;
+        let names = self.names()?;
+        let begins: Vec<_> = names.iter().filter(|name| name.starts_with(beginning)).collect();
+        match begins.as_slice() {
+            [] => Err(none()),
+            [name] => Ok(format!("{name}-{number}")),
+            several => Err(DeskError::Ambiguous { id: short(typed), count: several.len() }),
+        }
+    }
+
+    /// Answers the question of this id.
     ///
     /// # Errors
     /// When there is no such question, or the answer does not count.
-    pub async fn answer(
-        &self,
-        id: &str,
-        decision: ReviewDecision,
-    ) -> Result<PendingQuestion, DeskError> {
-        let (answers, _) = self.ask_all(&Request::List {}).await?;
-        let mut found = Vec::new();
-        for (client, reply) in answers {
-            let Reply::Questions { questions, .. } = reply else { continue };
-            let begins = client.pending(questions);
-            let begins: Vec<_> = begins.filter(|one| one.question.id.starts_with(id)).collect();
-            found.push((client, begins));
-        }
-        let all = found.iter().flat_map(|(_, begins)| begins);
-        let exact = all.clone().find(|one| one.question.id == id);
-        let wanted = match (exact, all.clone().count()) {
-            (Some(exact), _) => exact.clone(),
-            (None, 1) => all.clone().next().cloned().ok_or(DeskError::Gone)?,
-            (None, 0) => return Err(DeskError::NoSuchQuestion { id: short(id) }),
-            (None, count) => return Err(DeskError::Ambiguous { id: short(id), count }),
-        };
-        let client = found.into_iter().find(|(_, begins)| begins.contains(&wanted));
-        let (mut client, _) = client.ok_or(DeskError::Gone)?;
-        let id = wanted.question.id.clone();
-        match client.ask(&Request::Answer { id, decision }).await? {
-            Reply::Answered {} => Ok(wanted),
+    pub async fn answer(&self, id: &str, decision: ReviewDecision) -> Result<(), DeskError> {
+        match self.ask_about(id, &Request::Answer { id: id.to_owned(), decision }).await? {
+            Reply::Answered {} => Ok(()),
             _ => Err(DeskError::Gone),
         }
+    }
+
+    /// What became of a question that is not open any more. None if that is not known.
+    ///
+    /// # Errors
+    /// When its program cannot be asked.
+    pub async fn outcome(&self, id: &str) -> Result<Option<Outcome>, DeskError> {
+        match self.ask_about(id, &Request::Outcome { id: id.to_owned() }).await? {
+            Reply::Outcome { outcome } => Ok(outcome),
+            _ => Err(DeskError::Gone),
+        }
+    }
+
+    /// Asks the program whose question this is.
+    async fn ask_about(&self, id: &str, request: &Request) -> Result<Reply, DeskError> {
+        let none = || DeskError::NoSuchQuestion { id: short(id) };
+        let (name, _) = named(id).ok_or_else(none)?;
+        let mut client = self.connect(name).await?.ok_or_else(none)?;
+        client.ask(request).await
     }
 
     /// The consoles that are served.
@@ -227,8 +243,7 @@ impl Desks {
         let name = |entry: std::fs::DirEntry| {
             let name = entry.file_name().into_string().ok()?;
             let name = name.strip_suffix(".lock")?;
-            let is_ours = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_hexdigit());
-            is_ours.then(|| name.to_owned())
+            is_name(name).then(|| name.to_owned())
         };
         Ok(entries.flatten().filter_map(name).take(MOST_DESKS).collect())
     }
@@ -390,6 +405,18 @@ async fn follow(
 fn sort(questions: &mut [PendingQuestion]) {
     let key = |one: &PendingQuestion| (one.question.asked, one.question.id.clone());
     questions.sort_by_key(key);
+}
+
+/// The desk, or the beginning of it, and the number that an id stands for.
+fn named(id: &str) -> Option<(&str, u64)> {
+    let (name, number) = id.split_once('-')?;
+    let number = number.parse().ok().filter(|read: &u64| read.to_string() == number)?;
+    is_name(name).then_some((name, number))
+}
+
+/// Whether a desk can be called like this. It becomes part of a path.
+fn is_name(name: &str) -> bool {
+    !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
 /// What somebody wrote, short enough to be repeated.

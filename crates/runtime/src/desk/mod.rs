@@ -21,11 +21,14 @@ use crate::approval::{AnswerError, Approver};
 use crate::events::{Delivery, Events};
 use crate::session::Session;
 use jiff::Timestamp;
-use sandgate_protocol::{ApprovalId, Event, ReviewDecision};
+use sandgate_protocol::{AnsweredBy, ApprovalId, ApprovalResponse, Event, ReviewDecision};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::watch;
+
+/// How many questions are remembered that are not open any more.
+const REMEMBERED: usize = 256;
 
 /// The open questions of a program's sessions.
 #[derive(Debug)]
@@ -53,6 +56,8 @@ struct State {
     /// In the order in which they came.
     open: BTreeMap<u64, Lying>,
     last: u64,
+    /// What became of the last that were open.
+    over: VecDeque<(String, Outcome)>,
 }
 
 #[derive(Debug)]
@@ -76,6 +81,15 @@ pub struct OpenQuestion {
     pub question: Event,
 }
 
+/// What became of a question.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Outcome {
+    /// The answer.
+    pub decision: ReviewDecision,
+    /// Whose it was.
+    pub answered_by: AnsweredBy,
+}
+
 /// Whose questions lie on a desk.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Asker {
@@ -86,6 +100,17 @@ pub struct Asker {
     /// The conversation, if a model of ours asks.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub conversation: Option<String>,
+}
+
+/// A place on a desk for whoever only asks: sessions' questions can be laid there, and none answered or read.
+#[derive(Debug, Clone)]
+pub struct DeskPlace(Arc<Desk>);
+
+impl DeskPlace {
+    /// Has a session's questions lie on the desk from now on, like [`Desk::attend`].
+    pub async fn attend(&self, session: &Session, asker: Asker) -> Attendance {
+        self.0.attend(session, asker).await
+    }
 }
 
 /// As long as it is there, a session's questions lie on the desk.
@@ -122,6 +147,11 @@ impl Desk {
         Attendance { listening, desk: Arc::clone(self), approver }
     }
 
+    /// A place for one who only asks.
+    pub fn place(self: &Arc<Self>) -> DeskPlace {
+        DeskPlace(Arc::clone(self))
+    }
+
     /// The questions, the oldest first.
     pub fn open(&self) -> Vec<OpenQuestion> {
         self.state().open.values().map(|lying| lying.shown.clone()).collect()
@@ -144,9 +174,20 @@ impl Desk {
             let lying = state.open.get(&number).filter(|lying| lying.shown.id == id)?;
             Some((lying.approval_id.clone(), Arc::clone(&lying.approver)))
         });
-        let (approval_id, approver) =
-            found.ok_or_else(|| AnswerError::NoSuchQuestion { id: ApprovalId::new(id) })?;
+        let (approval_id, approver) = found.ok_or_else(|| match self.outcome(id) {
+            Some(Outcome { answered_by: AnsweredBy::Person(by), .. }) => {
+                AnswerError::AlreadyAnswered { by }
+            }
+            _ => AnswerError::NoSuchQuestion { id: ApprovalId::new(id) },
+        })?;
         approver.answer_as(&approval_id, decision, by)
+    }
+
+    /// What became of a question that was open here.
+    pub fn outcome(&self, id: &str) -> Option<Outcome> {
+        let state = self.state();
+        let (_, outcome) = state.over.iter().find(|(over, _)| over == id)?;
+        Some(outcome.clone())
     }
 
     /// Has whoever may answer on this desk told where this program serves a console. It is asked each time,
@@ -184,12 +225,30 @@ impl Desk {
         self.tell();
     }
 
-    /// Takes away what this approver could answer: one question, or all.
-    fn take(&self, approver: &Arc<Approver>, approval_id: Option<&ApprovalId>) {
-        self.state().open.retain(|_, lying| {
-            !Arc::ptr_eq(&lying.approver, approver)
-                || approval_id.is_some_and(|id| *id != lying.approval_id)
-        });
+    /// Takes away a question that this approver could answer, and remembers what became of it.
+    fn settle(&self, approver: &Arc<Approver>, response: &ApprovalResponse) {
+        let mut state = self.state();
+        let is_it = |lying: &Lying| {
+            Arc::ptr_eq(&lying.approver, approver) && lying.approval_id == response.approval_id
+        };
+        let settled = state.open.extract_if(.., |_, lying| is_it(lying)).next();
+        if let Some((_, lying)) = settled {
+            let outcome = Outcome {
+                decision: response.decision.clone(),
+                answered_by: response.answered_by.clone(),
+            };
+            if state.over.len() >= REMEMBERED {
+                state.over.pop_front();
+            }
+            state.over.push_back((lying.shown.id, outcome));
+        }
+        drop(state);
+        self.tell();
+    }
+
+    /// Takes away all that this approver could answer.
+    fn take(&self, approver: &Arc<Approver>) {
+        self.state().open.retain(|_, lying| !Arc::ptr_eq(&lying.approver, approver));
         self.tell();
     }
 
@@ -211,16 +270,16 @@ async fn listen(desk: Arc<Desk>, mut events: Events, approver: Arc<Approver>, as
             question @ Event::ApplyPatchApprovalRequest(request) => {
                 desk.lay(&asker, &approver, &request.approval_id, question);
             }
-            Event::ApprovalResponse(response) => desk.take(&approver, Some(&response.approval_id)),
+            Event::ApprovalResponse(response) => desk.settle(&approver, response),
             _ => {}
         }
     }
-    desk.take(&approver, None);
+    desk.take(&approver);
 }
 
 impl Drop for Attendance {
     fn drop(&mut self) {
         self.listening.abort();
-        self.desk.take(&self.approver, None);
+        self.desk.take(&self.approver);
     }
 }

@@ -1,7 +1,7 @@
 //! What a desk and those who answer there say to each other: JSON, a line each. `docs/spec/desk.md` has
 //! the order in which it is said.
 
-use super::OpenQuestion;
+use super::{OpenQuestion, Outcome};
 use sandgate_protocol::ReviewDecision;
 use serde::{Deserialize, Serialize};
 
@@ -29,6 +29,11 @@ pub(super) enum Request {
         /// The answer.
         decision: ReviewDecision,
     },
+    /// What became of a question that is not open any more.
+    Outcome {
+        /// The question.
+        id: String,
+    },
     /// Where the console is.
     Link {},
 }
@@ -55,6 +60,11 @@ pub(super) enum Reply {
     },
     /// The answer counts.
     Answered {},
+    /// What became of a question.
+    Outcome {
+        /// None if it is open, or that is not known.
+        outcome: Option<Outcome>,
+    },
     /// Where the console is, if there is one.
     Link {
         /// Its address, with the token of whoever may answer.

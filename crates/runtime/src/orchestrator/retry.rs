@@ -2,10 +2,10 @@
 
 use super::approve::{record_answer, yes_or_error};
 use super::{ApprovalCtx, SandboxAttempt, ToolCtx, ToolRuntime};
-use sandgate_policy::Approvable;
-use sandgate_policy::Extras;
+use sandgate_policy::{Approvable, ApprovalStore, Extras};
+use sandgate_protocol::PROTECTED_NAMES;
 use sandgate_protocol::{CodexErr, Denials, GrantOffer, GrantScope, ReviewDecision};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Whether there is to be another attempt.
 pub(super) enum Again {
@@ -39,6 +39,10 @@ where
         return Ok(Again::No(None));
     }
     let extras = tool.narrowest(request, denials, ctx).map(as_they_lie);
+    let extras = extras.filter(|extras| {
+        let approvals = ctx.services.approvals();
+        extras.writable.iter().all(|path| can_be_offered(path, &approvals))
+    });
     let offer = extras.as_ref().map(|extras| offer(extras, &ctx.services.config.workspace));
     let approval = ApprovalCtx {
         reason: "the sandbox blocked it".to_owned(),
@@ -79,6 +83,17 @@ where
     Ok(Again::Yes(Box::new(first.again(permission))))
 }
 
+/// Whether a person who reads the name of a path knows what they would open. For what a command wanted to
+/// make that is the directory around it, and a home or a directory of the system is far more than that.
+fn can_be_offered(path: &Path, approvals: &ApprovalStore) -> bool {
+    !path.is_dir() || is_protected(path) || approvals.check_root(path).is_ok()
+}
+
+/// Whether it is what a name like `.git` stands for: a person knows that as one thing.
+fn is_protected(path: &Path) -> bool {
+    path.file_name().is_some_and(|name| PROTECTED_NAMES.iter().any(|one| name == *one))
+}
+
 /// Paths without links in them, so that what is offered is what will be opened.
 fn as_they_lie(mut extras: Extras) -> Extras {
     for path in &mut extras.writable {
@@ -95,7 +110,7 @@ fn lies_as_offered(path: &Path) -> bool {
 }
 
 /// Where a path leads, or would lead if its last part were there.
-fn really(path: &Path) -> Option<std::path::PathBuf> {
+fn really(path: &Path) -> Option<PathBuf> {
     match (dunce::canonicalize(path), path.parent(), path.file_name()) {
         (Ok(real), _, _) => Some(real),
         (Err(_), Some(above), Some(name)) => Some(dunce::canonicalize(above).ok()?.join(name)),
@@ -111,7 +126,11 @@ fn offer(extras: &Extras, workspace: &Path) -> GrantOffer {
     };
     let mut parts = Vec::new();
     if !extras.writable.is_empty() {
-        parts.push(format!("write to {}", listed(extras.writable.iter().map(|path| name(path)))));
+        let is_whole = |path: &&PathBuf| path.is_dir() && !is_protected(path);
+        let (whole, single): (Vec<_>, Vec<_>) = extras.writable.iter().partition(is_whole);
+        let single = single.into_iter().map(|path| name(path));
+        let whole = whole.into_iter().map(|path| format!("anything in {}", name(path)));
+        parts.push(format!("write to {}", listed(single.chain(whole))));
     }
     if !extras.sockets.is_empty() {
         parts.push(format!("connect to {}", listed(extras.sockets.iter().map(|path| name(path)))));
@@ -140,6 +159,7 @@ fn listed(things: impl IntoIterator<Item = String>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use sandgate_policy::Surroundings;
 
     #[test]
     fn an_offer_is_said_as_a_person_would_say_it() {
@@ -154,5 +174,36 @@ mod tests {
         let summary = "write to .git, /etc/hosts and /ws, connect to /run/docker.sock and reach \
                        the network";
         assert_eq!(offer(&extras, workspace).summary, summary);
+        let directory = tempfile::tempdir().unwrap();
+        let writable = vec![directory.path().to_owned(), "/etc/hosts".into()];
+        let extras = Extras { writable, ..Extras::default() };
+        let summary = format!("write to /etc/hosts and anything in {}", directory.path().display());
+        assert_eq!(offer(&extras, workspace).summary, summary);
+    }
+
+    /// spec DECISIONS.53: No directory is offered that is a home or holds one, or that a person or the
+    /// system keeps; of any other it is said that anything in it could be written.
+    #[test]
+    fn a_home_or_a_directory_of_the_system_is_not_offered() {
+        let directory = tempfile::tempdir_in("/var/tmp").unwrap();
+        let home = dunce::canonicalize(directory.path()).unwrap();
+        for name in ["tour", ".ssh", "ws/.git"] {
+            std::fs::create_dir_all(home.join(name)).unwrap();
+        }
+        std::fs::write(home.join(".bashrc"), "").unwrap();
+        let around = Surroundings { home: Some(home.clone()), ..Surroundings::default() };
+        let approvals = ApprovalStore::new(around, None);
+        let can_be = |path: &Path| can_be_offered(path, &approvals);
+        for path in [home.join("tour"), home.join(".bashrc"), home.join("ws/.git")] {
+            assert!(can_be(&path), "{}", path.display());
+        }
+        for path in ["/", "/etc", "/usr", "/var", "/bin", "/home", "/root"] {
+            if Path::new(path).is_dir() {
+                assert!(!can_be(Path::new(path)), "{path}");
+            }
+        }
+        for path in [home.as_path(), Path::new("/var/tmp"), &home.join(".ssh")] {
+            assert!(!can_be(path), "{}", path.display());
+        }
     }
 }

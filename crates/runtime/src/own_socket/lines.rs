@@ -55,8 +55,13 @@ impl Lines {
     pub(crate) async fn next<T: DeserializeOwned>(&mut self) -> io::Result<Option<Line<T>>> {
         loop {
             let new = self.read.get(self.searched..).unwrap_or_default();
-            if let Some(end) = new.iter().position(|&byte| byte == b'\n') {
-                let rest = self.read.split_off(self.searched + end + 1);
+            let end = new.iter().position(|&byte| byte == b'\n').map(|end| self.searched + end);
+            if end.unwrap_or(self.read.len()) > self.longest {
+                let message = format!("a line is longer than {} bytes", self.longest);
+                return Err(io::Error::new(io::ErrorKind::InvalidData, message));
+            }
+            if let Some(end) = end {
+                let rest = self.read.split_off(end + 1);
                 let line = std::mem::replace(&mut self.read, rest);
                 self.searched = 0;
                 let understood = serde_json::from_slice(&line);
@@ -66,10 +71,6 @@ impl Lines {
                 }));
             }
             self.searched = self.read.len();
-            if self.read.len() > self.longest {
-                let message = format!("a line is longer than {} bytes", self.longest);
-                return Err(io::Error::new(io::ErrorKind::InvalidData, message));
-            }
             self.read.reserve(PIECE_BYTES);
             if self.stream.read_buf(&mut self.read).await? == 0 {
                 return Ok(None);

@@ -46,6 +46,12 @@ pub enum OwnSocketError {
         /// Why.
         error: io::Error,
     },
+    /// Somebody holds its lock.
+    #[error("the lock {} is held by another program", path.display())]
+    Held {
+        /// Which.
+        path: PathBuf,
+    },
     /// Its name is too long.
     #[error("the socket {} has a name of more than {longest} bytes; set CODEX_HOME to a shorter one",
             path.display())]
@@ -95,6 +101,11 @@ impl OwnSocket {
     /// The directory that it lies in.
     pub(crate) fn directory(&self) -> &Path {
         &self.directory
+    }
+
+    /// The error for whoever cannot do without the lock that another holds.
+    pub(crate) fn held(&self) -> OwnSocketError {
+        OwnSocketError::Held { path: self.lock.clone() }
     }
 
     /// Connects to whoever listens. None if nobody does.
@@ -222,13 +233,24 @@ fn me() -> u32 {
 
 /// Whether a process gave up rights that we have, as everything in a cage did. The cage itself keeps
 /// its processes from coming here; this is for a cage that could not be made whole.
+///
+/// One of which nothing can be known counts as caged: it may have connected and ended at once.
 #[cfg(target_os = "linux")]
 fn is_caged(pid: Option<i32>) -> bool {
-    let gave_up = |who: &str| {
-        let status = fs::read_to_string(format!("/proc/{who}/status")).unwrap_or_default();
-        status.lines().any(|line| line.split_whitespace().eq(["NoNewPrivs:", "1"]))
+    let keeps_its_rights = |who: &str| {
+        let status = fs::read_to_string(format!("/proc/{who}/status")).ok()?;
+        let mut lines = status.lines().map(|line| line.split_whitespace());
+        let mut flag = lines.find_map(|mut words| words.next()?.eq("NoNewPrivs:").then_some(words));
+        match flag.as_mut()?.next()? {
+            "0" => Some(true),
+            "1" => Some(false),
+            _ => None,
+        }
     };
-    pid.is_some_and(|pid| gave_up(&pid.to_string()) && !gave_up("self"))
+    if keeps_its_rights("self") == Some(false) {
+        return false;
+    }
+    pid.and_then(|pid| keeps_its_rights(&pid.to_string())) != Some(true)
 }
 
 #[cfg(not(target_os = "linux"))]
@@ -284,6 +306,21 @@ mod tests {
         drop(first);
         assert!(place.connect().await.unwrap().is_none());
         assert!(place.take().unwrap().is_some());
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn who_is_not_known_counts_as_caged() {
+        if fs::read_to_string("/proc/self/status").unwrap().contains("NoNewPrivs:\t1") {
+            eprintln!("SKIPPED: these tests run without the right to gain rights");
+            return;
+        }
+        let own = i32::try_from(std::process::id()).unwrap();
+        assert!(!is_caged(Some(own)));
+        // No process has a number as high as this.
+        for unknown in [None, Some(0), Some(i32::MAX)] {
+            assert!(is_caged(unknown), "{unknown:?}");
+        }
     }
 
     #[test]

@@ -102,7 +102,6 @@ impl Session {
     }
 
     /// What its calls share.
-    #[cfg(unix)]
     pub(crate) fn services(&self) -> &Arc<Services> {
         &self.services
     }

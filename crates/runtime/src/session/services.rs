@@ -87,6 +87,7 @@ impl Services {
         mut config: SessionConfig,
     ) -> Result<Arc<Self>, RuntimeError> {
         config.workspace = directory(&config.workspace)?;
+        refuse_settings(&config)?;
         // Whatever a command's environment says, and wherever they lie: what is read from them later is
         // trusted.
         let own = own_directory();
@@ -336,26 +337,59 @@ impl Services {
 
 /// Whether commands of a session could write to a directory if nobody kept them from it.
 fn is_in_reach(directory: &Path, config: &SessionConfig) -> bool {
-    let SandboxPolicy::WorkspaceWrite {
-        writable_roots,
-        exclude_tmpdir_env_var,
-        exclude_slash_tmp,
-        ..
-    } = &config.sandbox_policy
-    else {
-        return false;
-    };
-    let beside = writable_roots.iter().map(|root| config.workspace.join(root));
-    let slash_tmp = (!exclude_slash_tmp).then(|| PathBuf::from("/tmp"));
-    let variable = config.own_env.get(OsStr::new("TMPDIR")).filter(|_| !exclude_tmpdir_env_var);
-    let scratch = slash_tmp.into_iter().chain(variable.map(PathBuf::from));
-    let roots = std::iter::once(config.workspace.clone()).chain(beside).chain(scratch);
     // As far as it is there; what is not can be made.
     let Some(there) = directory.ancestors().find_map(|above| dunce::canonicalize(above).ok())
     else {
         return false;
     };
-    roots.flat_map(dunce::canonicalize).any(|root| there.starts_with(root))
+    let mut roots = writable(&config.sandbox_policy, config).into_iter();
+    roots.any(|root| dunce::canonicalize(root).is_ok_and(|root| there.starts_with(root)))
+}
+
+/// What this policy lets commands of a session write to.
+fn writable(policy: &SandboxPolicy, config: &SessionConfig) -> Vec<PathBuf> {
+    let SandboxPolicy::WorkspaceWrite {
+        writable_roots,
+        exclude_tmpdir_env_var,
+        exclude_slash_tmp,
+        ..
+    } = policy
+    else {
+        return Vec::new();
+    };
+    let beside = writable_roots.iter().map(|root| config.workspace.join(root));
+    let slash_tmp = (!exclude_slash_tmp).then(|| PathBuf::from("/tmp"));
+    let variable = config.own_env.get(OsStr::new("TMPDIR")).filter(|_| !exclude_tmpdir_env_var);
+    let scratch = slash_tmp.into_iter().chain(variable.map(PathBuf::from));
+    std::iter::once(config.workspace.clone()).chain(beside).chain(scratch).collect()
+}
+
+/// Refuses to work in the settings, or to let anything write there: it could change what it may do, and
+/// answer its own questions. A directory that holds them is no matter, for there they are protected.
+fn refuse_settings(config: &SessionConfig) -> Result<(), RuntimeError> {
+    let Some(settings) = config.config_home.as_deref().and_then(as_far_as_it_is_there) else {
+        return Ok(());
+    };
+    let policies = config.servers.values().map(|server| &server.sandbox_policy);
+    let policies = std::iter::once(&config.sandbox_policy).chain(policies);
+    let roots = policies.flat_map(|policy| writable(policy, config));
+    let mut all = std::iter::once(config.workspace.clone()).chain(roots);
+    let lies_there = |path: &PathBuf| {
+        as_far_as_it_is_there(path).is_some_and(|path| path.starts_with(&settings))
+    };
+    match all.find(lies_there) {
+        Some(path) => Err(RuntimeError::InSettings { path }),
+        None => Ok(()),
+    }
+}
+
+/// A path without links, though the end of it may not be there.
+fn as_far_as_it_is_there(path: &Path) -> Option<PathBuf> {
+    let path = std::path::absolute(path).ok()?;
+    path.ancestors().find_map(|above| {
+        let missing = path.strip_prefix(above).ok()?;
+        Some(dunce::canonicalize(above).ok()?.join(missing))
+    })
 }
 
 impl Drop for Services {

@@ -19,8 +19,9 @@ pub(crate) use arguments::{parse, schema};
 pub use command::AskedCommand;
 pub(crate) use command::{CommandOutput, decided_by, judged, run_command};
 pub(crate) use files::{careful_walk, open_regular, said_of};
+pub(crate) use live::process_infos;
 #[cfg(unix)]
-pub(crate) use live::{Launch, Launched, Manner, process_infos, type_unjudged};
+pub(crate) use live::{Launch, Launched, Manner, type_unjudged};
 pub(crate) use registry::SessionTools;
 pub use registry::{ToolFuture, ToolHandler, ToolInvocation, ToolKind, ToolRegistry, ToolSpec};
 pub use router::ToolResult;

@@ -79,18 +79,18 @@ fn offered_command(request: &ExecApprovalRequest) -> Vec<Offer> {
         let session = format!("Let commands of this session {summary}");
         offers.push(("grant_session", session, AllowAlways, grant(GrantScope::Session)));
     }
-    let yes = match request.without_sandbox {
-        true => "Yes, without the sandbox",
-        false => "Yes, once",
+    let (yes, more) = match request.without_sandbox {
+        true => ("Yes, without the sandbox", "Yes, without the sandbox,"),
+        false => ("Yes, once", "Yes,"),
     };
     offers.push(("approve", yes.to_owned(), AllowOnce, ReviewDecision::Approved));
-    if request.grant_offer.is_none() {
-        let session = "Yes, and do not ask again for this in this session".to_owned();
+    if request.offers().session {
+        let session = format!("{more} and do not ask again for this in this session");
         offers.push(("session", session, AllowAlways, ReviewDecision::ApprovedForSession));
     }
     if let Some(rule) = &request.proposed_rule {
         let words = visible_line(&rule.join(" "));
-        let rule = format!("Yes, always for commands that begin with: {words}");
+        let rule = format!("{more} always for commands that begin with: {words}");
         offers.push(("rule", rule, AllowAlways, ReviewDecision::ApprovedWithRule));
     }
     offers.extend(refusals());
@@ -100,7 +100,7 @@ fn offered_command(request: &ExecApprovalRequest) -> Vec<Offer> {
 fn offered_patch(request: &ApplyPatchApprovalRequest) -> Vec<Offer> {
     use PermissionOptionKind::{AllowAlways, AllowOnce};
     let mut offers = vec![("approve", "Yes, once".to_owned(), AllowOnce, ReviewDecision::Approved)];
-    if !request.only_once {
+    if request.offers().session {
         let session = match &request.grant_root {
             Some(root) => {
                 let root = visible_line(&root.to_string_lossy());

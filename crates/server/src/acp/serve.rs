@@ -16,7 +16,7 @@ use agent_client_protocol::{Agent, Error, Lines};
 use futures_util::{SinkExt, StreamExt as _};
 use sandgate_agent::{ModelError, TurnEnd};
 use sandgate_protocol::{SessionSource, visible_line};
-use sandgate_runtime::{Asker, Delivery, Desk};
+use sandgate_runtime::{Asker, Delivery, DeskPlace};
 use std::collections::HashMap;
 use std::io;
 use std::path::PathBuf;
@@ -43,7 +43,7 @@ pub struct AcpDoor {
     /// Opens its sessions.
     pub opener: Arc<dyn Opener>,
     /// Where their questions lie, beside being asked in the editor.
-    pub desk: Arc<Desk>,
+    pub desk: DeskPlace,
     /// Lets the person at the editor answer the questions of a session.
     pub person: ClientPerson,
 }

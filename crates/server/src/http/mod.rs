@@ -89,7 +89,7 @@ fn router(server: &Arc<Server>) -> Router {
 fn mcp_door(server: &Server) -> axum::routing::MethodRouter<Arc<Server>> {
     let options = McpOptions {
         opener: Arc::clone(&server.opener),
-        desk: Arc::clone(&server.desk),
+        desk: server.desk.place(),
         person: server.person.clone(),
         tools: None,
         workspace: Workspace::Given,

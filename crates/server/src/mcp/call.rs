@@ -7,11 +7,13 @@ use super::place::Place;
 use super::progress::Printed;
 use crate::asking::ClientApprover;
 use rmcp::model::CallToolResult;
-use sandgate_protocol::{CallId, Event, ReviewDecision, SessionEvent, ToolCall, ToolPayload};
+use sandgate_protocol::{
+    ApprovalId, CallId, Event, ReviewDecision, SessionEvent, ToolCall, ToolPayload,
+};
 use sandgate_runtime::{Delivery, Turn, new_call_id};
 use serde_json::Value;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, OwnedSemaphorePermit};
 use tokio_util::sync::CancellationToken;
 
 /// How many warnings of one call are passed on.
@@ -26,6 +28,10 @@ pub(super) struct Call {
     pub(super) cancel: CancellationToken,
     state: Mutex<State>,
     changed: Notify,
+    /// Tells those who wait for the end of its question.
+    settled: Notify,
+    /// Its place among the calls of the client, also while it waits for the client to come again.
+    _permit: OwnedSemaphorePermit,
 }
 
 /// What is known of it.
@@ -53,6 +59,7 @@ impl Call {
     /// Makes a call. It ends with the connection.
     pub(super) fn start(
         place: Arc<Place>,
+        permit: OwnedSemaphorePermit,
         tool: String,
         arguments: &Value,
         output: Output,
@@ -69,6 +76,8 @@ impl Call {
             cancel: turn.cancellation().clone(),
             state: Mutex::default(),
             changed: Notify::new(),
+            settled: Notify::new(),
+            _permit: permit,
         });
         let talked_to = arguments.get("process_id").and_then(Value::as_str);
         let talked_to = talked_to.and_then(|process| made.place.starter(process));
@@ -118,7 +127,7 @@ impl Call {
         let gone = || super::answer::not_made("fatal", "the call has no result");
         (state.result, state.question) = (Some(result.unwrap_or_else(gone)), None);
         drop(state);
-        self.changed.notify_one();
+        self.tell();
     }
 
     fn hear(&self, event: &Arc<SessionEvent>, talked_to: Option<&CallId>) {
@@ -151,7 +160,7 @@ impl Call {
             _ => return,
         }
         drop(state);
-        self.changed.notify_one();
+        self.tell();
     }
 
     /// Passes on what was answered to its question, which is not put to the client again.
@@ -169,6 +178,23 @@ impl Call {
     /// What is known of it now.
     pub(super) fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn tell(&self) {
+        self.changed.notify_one();
+        self.settled.notify_waiters();
+    }
+
+    /// Waits until a question of it waits for no answer any more.
+    pub(super) async fn settled(&self, question: &ApprovalId) {
+        loop {
+            // Made before the look, it misses nothing.
+            let told = self.settled.notified();
+            if self.state().question.as_ref().is_none_or(|open| open.id != *question) {
+                return;
+            }
+            told.await;
+        }
     }
 
     /// Waits until more is known. One at a time can.

@@ -6,6 +6,7 @@ use super::call::{Call, Output};
 use super::handler::Generation;
 use super::level::Level;
 use super::place::Place;
+use super::resources::Followed;
 use super::state::{Fingerprint, GoOn, States};
 use super::{McpOptions, Workspace, roots};
 use crate::asking::ClientApprover;
@@ -16,8 +17,9 @@ use rmcp::model::{
 };
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer};
+use sandgate_protocol::{ApprovalId, CallId};
 use serde_json::Value;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -27,8 +29,12 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 /// How many calls of a client are made at once.
 const MOST_CALLS: usize = 256;
 
-/// How long what a call left waits for a client that answered a question, after the question has lapsed.
+/// How long what a call left waits for a client that answers a question, after the question has lapsed or was
+/// answered elsewhere: as long as a client may take to show a form, and more.
 const GRACE: Duration = Duration::from_secs(60);
+
+/// How long what a client carries back counts. A call that it goes on with is mostly gone long before.
+const CARRIED: Duration = Duration::from_hours(24);
 
 /// How long the end of calls is waited for whose client is gone.
 const LAST_WAIT: Duration = Duration::from_secs(5);
@@ -45,12 +51,17 @@ pub(super) struct Connection {
     states: States,
     place: tokio::sync::Mutex<Option<Arc<Place>>>,
     seen: Mutex<Seen>,
+    /// The outputs that it follows.
+    pub(super) followed: Followed,
     /// Calls that wait for the client to come again.
-    parked: Arc<Mutex<HashMap<String, Arc<Call>>>>,
+    parked: Arc<Mutex<HashMap<Waiting, Arc<Call>>>>,
     places: Arc<Semaphore>,
     over: CancellationToken,
     _ends: DropGuard,
 }
+
+/// A call, and the question that it waits for the answer to.
+type Waiting = (CallId, ApprovalId);
 
 /// What the client said without being asked by a call.
 struct Seen {
@@ -58,8 +69,6 @@ struct Seen {
     level: Level,
     /// Its first root, once that is known.
     root: Root,
-    /// The resources that it follows.
-    followed: BTreeSet<String>,
 }
 
 /// Where a client works.
@@ -84,7 +93,8 @@ impl Connection {
             id: uuid::Uuid::new_v4().to_string(),
             states: States::default(),
             place: tokio::sync::Mutex::default(),
-            seen: Mutex::new(Seen { level: Level::default(), root, followed: BTreeSet::new() }),
+            seen: Mutex::new(Seen { level: Level::default(), root }),
+            followed: Followed::default(),
             parked: Arc::default(),
             places: Arc::new(Semaphore::new(MOST_CALLS)),
             _ends: over.clone().drop_guard(),
@@ -99,11 +109,6 @@ impl Connection {
         context: &RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let print = Fingerprint::of(&request.name, request.arguments.as_ref());
-        let Ok(_permit) = Arc::clone(&self.places).try_acquire_owned() else {
-            let message =
-                format!("there are {MOST_CALLS} calls already; try again when one has ended");
-            return Ok(not_made("busy", &message).into());
-        };
         let said = |name: &str| request.input_responses.as_ref()?.get(name);
         let call = match &request.request_state {
             None if self.must_ask_for_roots(context).await => {
@@ -116,9 +121,9 @@ impl Connection {
                     self.seen().root = Root::Known(root);
                     self.start(&request, context).await
                 }
-                Ok(GoOn::Approval(name)) => match self.unpark(&name) {
+                Ok(GoOn::Approval { call, question }) => match self.unpark(call, &question) {
                     Some(call) => {
-                        self.pass_on(&call, said(APPROVAL), context);
+                        self.pass_on(&call, &question, said(APPROVAL), context);
                         Ok(call)
                     }
                     None => {
@@ -137,10 +142,10 @@ impl Connection {
         match Attending::new(&call, self, context).attend(context).await {
             Attended::Ended(result) => Ok(result.into()),
             Attended::Asks(question) => {
-                let name = format!("{}/{}", call.id, question.id);
                 let form = InputRequest::Elicitation(question.form());
-                self.park(name.clone(), call);
-                self.come_again(&print, &GoOn::Approval(name), APPROVAL, form)
+                let go_on = GoOn::Approval { call: call.id.clone(), question: question.id.clone() };
+                self.park(call, question.id);
+                self.come_again(&print, &go_on, APPROVAL, form)
             }
         }
     }
@@ -150,6 +155,11 @@ impl Connection {
         request: &CallToolRequestParams,
         context: &RequestContext<RoleServer>,
     ) -> Result<Arc<Call>, Box<CallToolResult>> {
+        let Ok(permit) = Arc::clone(&self.places).try_acquire_owned() else {
+            let message =
+                format!("there are {MOST_CALLS} calls already; try again when one has ended");
+            return Err(Box::new(not_made("busy", &message)));
+        };
         let place = self.place(context).await;
         let place = place.map_err(|error| Box::new(not_made("no_session", &error.to_string())))?;
         let output = match context.meta.get_progress_token() {
@@ -158,7 +168,7 @@ impl Connection {
         };
         let arguments = Value::Object(request.arguments.clone().unwrap_or_default());
         let tool = request.name.clone().into_owned();
-        Ok(Call::start(place, tool, &arguments, output, self.over.clone()))
+        Ok(Call::start(place, permit, tool, &arguments, output, self.over.clone()))
     }
 
     /// Has the client make the call again, with an answer.
@@ -169,24 +179,27 @@ impl Connection {
         name: &str,
         asked: InputRequest,
     ) -> Result<CallToolResponse, ErrorData> {
-        let state = self.states.seal(&self.id, print, go_on, self.life());
+        let state = self.states.seal(&self.id, print, go_on, CARRIED);
         let state = state.map_err(|error| ErrorData::internal_error(error.to_string(), None))?;
         let asked = InputRequests::from([(name.to_owned(), asked)]);
         Ok(InputRequiredResult::new(Some(asked), Some(state)).into())
     }
 
-    /// How long a call waits for the client to come again.
-    fn life(&self) -> Duration {
-        self.options.approval_timeout + GRACE
-    }
-
-    /// Keeps a call until the client comes again, or long enough.
-    fn park(&self, name: String, call: Arc<Call>) {
-        lock(&self.parked).insert(name.clone(), call);
-        let (life, over, parked) = (self.life(), self.over.clone(), Arc::clone(&self.parked));
+    /// Keeps a call until the client comes again: as long as its question waits, however long the session
+    /// lets it, and a while after.
+    fn park(&self, call: Arc<Call>, question: ApprovalId) {
+        let name = (call.id.clone(), question.clone());
+        lock(&self.parked).insert(name.clone(), Arc::clone(&call));
+        let after = self.options.approval_timeout + GRACE;
+        let (over, parked) = (self.over.clone(), Arc::clone(&self.parked));
         tokio::spawn(async move {
+            let settled = async {
+                call.settled(&question).await;
+                drop(call);
+                tokio::time::sleep(after).await;
+            };
             tokio::select! {
-                () = tokio::time::sleep(life) => {}
+                () = settled => {}
                 () = over.cancelled() => {}
             }
             if let Some(call) = lock(&parked).remove(&name) {
@@ -195,14 +208,21 @@ impl Connection {
         });
     }
 
-    /// The call that waits under a name. It goes on for one who comes again, and for nobody else.
-    fn unpark(&self, name: &str) -> Option<Arc<Call>> {
-        lock(&self.parked).remove(name)
+    /// The call that waits for an answer. It goes on for one who comes again, and for nobody else.
+    fn unpark(&self, call: CallId, question: &ApprovalId) -> Option<Arc<Call>> {
+        lock(&self.parked).remove(&(call, question.clone()))
     }
 
-    /// Passes on what the client brought with the call that it makes again.
-    fn pass_on(&self, call: &Call, said: Option<&Value>, context: &RequestContext<RoleServer>) {
-        let question = call.state().question.clone();
+    /// Passes on what the client brought with the call that it makes again. It was said to the question that
+    /// the client was shown: if that was answered elsewhere and the call asks another, it is no answer.
+    fn pass_on(
+        &self,
+        call: &Call,
+        asked: &ApprovalId,
+        said: Option<&Value>,
+        context: &RequestContext<RoleServer>,
+    ) {
+        let question = call.state().question.clone().filter(|open| open.id == *asked);
         if let (Some(question), Some(approver)) = (question, self.answerer(&call.place, context)) {
             call.answer(&question, approver, question.decision_in(said));
         }
@@ -261,6 +281,7 @@ impl Connection {
         let place = Arc::new(self.open(wanted).await?);
         let level = self.level(context);
         place.warn(context.peer.clone(), level).await;
+        self.followed.tell_of(&place, &context.peer).await;
         if let Some(before) = open.replace(Arc::clone(&place)) {
             before.session.end_processes().await;
             let workspace = place.requester.workspace().display().to_string();
@@ -301,11 +322,6 @@ impl Connection {
     pub(super) fn level(&self, context: &RequestContext<RoleServer>) -> Level {
         let own = self.seen().level;
         Level::of(context, own)
-    }
-
-    /// The resources that the client follows.
-    pub(super) fn follow<T>(&self, change: impl FnOnce(&mut BTreeSet<String>) -> T) -> T {
-        change(&mut self.seen().followed)
     }
 
     /// Waits until the calls of a client that is gone have ended, with all that they started.

@@ -15,10 +15,8 @@ use serde_json::Value;
 use std::fmt::Write as _;
 use std::path::Path;
 
-/// How many refusals and how much of a diff is shown.
+/// How many refusals are shown.
 const MOST_DENIALS: usize = 8;
-const MOST_DIFF_LINES: usize = 200;
-const MOST_DIFF_BYTES: usize = 16 * 1024;
 
 /// The longest text that a form holds. What a person says yes to must be there in whole, so a longer
 /// question is not put to the client.
@@ -135,15 +133,18 @@ fn command_choices(request: &ExecApprovalRequest) -> Vec<Choice> {
         let session = "the same for the rest of the session";
         choices.push(choice("grant-session", session, grant(GrantScope::Session)));
     }
-    let yes = if request.without_sandbox { "yes, without the sandbox" } else { "yes, once" };
+    let (yes, more) = match request.without_sandbox {
+        true => ("yes, without the sandbox", "yes, without the sandbox,"),
+        false => ("yes, once", "yes,"),
+    };
     choices.push(choice("approve", yes, ReviewDecision::Approved));
-    if request.grant_offer.is_none() {
-        let session = "yes, and for the rest of the session";
+    if request.offers().session {
+        let session = format!("{more} and for the rest of the session");
         choices.push(choice("session", session, ReviewDecision::ApprovedForSession));
     }
     if let Some(rule) = &request.proposed_rule {
         let words = visible_line(&rule.join(" "));
-        let always = format!("yes, always for commands that begin with: {words}");
+        let always = format!("{more} always for commands that begin with: {words}");
         choices.push(choice("rule", always, ReviewDecision::ApprovedWithRule));
     }
     choices
@@ -151,7 +152,7 @@ fn command_choices(request: &ExecApprovalRequest) -> Vec<Choice> {
 
 fn patch_choices(request: &ApplyPatchApprovalRequest) -> Vec<Choice> {
     let mut choices = vec![choice("approve", "yes, once", ReviewDecision::Approved)];
-    if !request.only_once {
+    if request.offers().session {
         let more = match &request.grant_root {
             Some(root) => format!("yes, and to everything in {}", shown_path(root)),
             None => "yes, and to these files for the rest of the session".to_owned(),
@@ -201,14 +202,13 @@ fn shown_patch(request: &ApplyPatchApprovalRequest) -> String {
         let _ = writeln!(text, "  {letter} {}", shown_paths(change));
     }
     text.push('\n');
-    let lines = request.changes.iter().flat_map(|change| change.diff.lines());
-    let shown = lines.clone().take(MOST_DIFF_LINES);
-    let mut diff: String = shown.map(|line| format!("  {}\n", visible_line(line))).collect();
-    let hidden = lines.count().saturating_sub(MOST_DIFF_LINES);
-    if hidden > 0 {
-        let _ = writeln!(diff, "  [{hidden} more lines are not shown]");
+    for line in request.changes.iter().flat_map(|change| change.diff.lines()) {
+        let _ = writeln!(text, "  {}", visible_line(line));
+        if text.len() > MOST_BYTES {
+            // It fits into no form any more, so nobody is shown it.
+            return text;
+        }
     }
-    text.push_str(&cut(diff));
     text.push('\n');
     because(&mut text, request.agent.as_deref(), &request.reason);
     text
@@ -219,16 +219,6 @@ fn because(text: &mut String, agent: Option<&str>, reason: &str) {
         let _ = writeln!(text, "  asked by the subagent {}", visible_line(agent));
     }
     let _ = writeln!(text, "  because: {}", indented(reason));
-}
-
-/// As much of a diff as is shown, and how much more there is.
-fn cut(mut diff: String) -> String {
-    if diff.len() > MOST_DIFF_BYTES {
-        let hidden = diff.len() - MOST_DIFF_BYTES;
-        diff.truncate(diff.floor_char_boundary(MOST_DIFF_BYTES));
-        let _ = writeln!(diff, "\n  [{hidden} more bytes are not shown]");
-    }
-    diff
 }
 
 /// A path on one line, whatever its name holds.

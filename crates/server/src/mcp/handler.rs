@@ -6,22 +6,25 @@
 use super::connection::Connection;
 use super::{answer, resources, table};
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, Implementation, ListResourceTemplatesResult,
-    ListResourcesResult, ListToolsResult, PaginatedRequestParams, ProtocolVersion,
-    ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities, ServerConfig,
-    SetLevelRequestParams, SubscribeRequestParams, SubscriptionFilter, UnsubscribeRequestParams,
+    CallToolRequestParams, CallToolResponse, Implementation, InitializeRequestParams,
+    InitializeResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult,
+    PaginatedRequestParams, ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse,
+    ServerCapabilities, ServerConfig, SetLevelRequestParams, SubscribeRequestParams,
+    SubscriptionFilter, UnsubscribeRequestParams,
 };
 use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::{ErrorData, RoleServer, ServerHandler};
 use sandgate_runtime::ToolRegistry;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// What a model is told about the gate.
 const INSTRUCTIONS: &str = "\
 Commands and patches go through a gate on the user's machine. Commands run in a sandbox: as a rule they can \
 write in the workspace only and cannot reach the network. What the sandbox refuses is in the result, by name. \
 Some commands need the user's approval: the call waits for it, and a no comes back as a result with the user's \
-words. If a command cannot work inside the sandbox, call it with sandbox_permissions \"require_escalated\" and \
+words. If the user's program shows no question, tell the user to answer with `sandgate approvals` in a \
+terminal, or in the console of `sandgate serve`. If a command cannot work inside the sandbox, call it with sandbox_permissions \"require_escalated\" and \
 a justification of one sentence; do not look for ways around the sandbox. Use exec_command and write_stdin for \
 what lives on: shells, servers, REPLs.";
 
@@ -52,6 +55,10 @@ pub(super) struct Server {
     pub(super) connection: Arc<Connection>,
     /// What clients of the newer one share where each request stands alone.
     pub(super) shared: Option<Arc<Connection>>,
+    /// The places for clients of the older generation, where many can come.
+    pub(super) places: Option<Arc<Semaphore>>,
+    /// The place of this one.
+    pub(super) permit: OnceLock<OwnedSemaphorePermit>,
 }
 
 impl ServerHandler for Server {
@@ -64,6 +71,23 @@ impl ServerHandler for Server {
             .build();
         let us = Implementation::new("sandgate", env!("CARGO_PKG_VERSION")).with_title("Sandgate");
         ServerConfig::new(capabilities).with_server_info(us).with_instructions(INSTRUCTIONS)
+    }
+
+    async fn initialize(
+        &self,
+        request: InitializeRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<InitializeResult, ErrorData> {
+        if let Some(places) = &self.places {
+            let Ok(permit) = Arc::clone(places).try_acquire_owned() else {
+                let message = "there are too many clients; try again when one has gone";
+                return Err(ErrorData::internal_error(message, None));
+            };
+            // A client that begins twice keeps the place that it has.
+            let _ = self.permit.set(permit);
+        }
+        context.peer.set_peer_info(request.clone());
+        self.negotiate_initialize(&request)
     }
 
     async fn list_tools(
@@ -135,9 +159,9 @@ impl ServerHandler for Server {
     async fn unsubscribe(
         &self,
         request: UnsubscribeRequestParams,
-        _: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        self.connection.follow(|followed| followed.remove(&request.uri));
+        self.connection(&context).followed.remove(&request.uri);
         Ok(())
     }
 

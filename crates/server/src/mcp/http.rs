@@ -15,8 +15,17 @@ use axum::response::{IntoResponse as _, Response};
 use axum::routing::{MethodRouter, any};
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
+
+/// How many clients of the older generation each kind of caller can have. Each has a session of its own.
+const MOST_CLIENTS: usize = 64;
+
+/// How long a client of the older generation may send nothing before its session ends. What it started runs
+/// as long, and a call or a process may well be silent for hours.
+const SILENCE: Duration = Duration::from_hours(24);
 
 type Service = StreamableHttpService<Server, LocalSessionManager>;
 
@@ -74,10 +83,18 @@ fn service(options: McpOptions, hosts: &[String], stop: &CancellationToken) -> S
         .with_max_request_body_bytes(MAX_MESSAGE_BYTES)
         .with_cancellation_token(stop.child_token());
     let shared = Arc::new(Connection::new(options.clone(), stop));
+    let places = Arc::new(Semaphore::new(MOST_CLIENTS));
     let stop = stop.clone();
     let make = move || {
         let own = Arc::new(Connection::new(options.clone(), &stop));
-        Ok(Server { connection: own, shared: Some(Arc::clone(&shared)) })
+        Ok(Server {
+            connection: own,
+            shared: Some(Arc::clone(&shared)),
+            places: Some(Arc::clone(&places)),
+            permit: OnceLock::new(),
+        })
     };
-    StreamableHttpService::new(make, LocalSessionManager::default().into(), config)
+    let mut sessions = LocalSessionManager::default();
+    sessions.session_config.keep_alive = Some(SILENCE);
+    StreamableHttpService::new(make, sessions.into(), config)
 }

@@ -26,7 +26,7 @@ pub use http::http_service;
 pub use stdio::{serve, serve_stdio};
 
 use crate::{ClientPerson, Opener};
-use sandgate_runtime::Desk;
+use sandgate_runtime::DeskPlace;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
@@ -37,7 +37,7 @@ pub struct McpOptions {
     /// Who opens sessions.
     pub opener: Arc<dyn Opener>,
     /// Where questions lie.
-    pub desk: Arc<Desk>,
+    pub desk: DeskPlace,
     /// Who passes on what the client's person answers, where there is one.
     pub person: Option<ClientPerson>,
     /// The tools that are offered; all that the session has if it is not said.

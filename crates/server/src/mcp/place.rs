@@ -6,8 +6,8 @@ use crate::asking::ClientApprover;
 use rmcp::RoleServer;
 use rmcp::service::Peer;
 use sandgate_protocol::{CallId, Event};
-use sandgate_runtime::{Asker, Attendance, Delivery, Desk, Requester, Session};
-use std::collections::HashMap;
+use sandgate_runtime::{Asker, Attendance, Delivery, DeskPlace, Requester, Session};
+use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use tokio::sync::broadcast;
@@ -22,17 +22,20 @@ pub(super) struct Place {
     approver: OnceLock<ClientApprover>,
     _attendance: Attendance,
     /// The calls that started its processes, which their events are known by.
-    started: Mutex<HashMap<String, CallId>>,
+    started: Mutex<VecDeque<(String, CallId)>>,
     /// Tells of processes that printed something or ended, when somebody wants to know.
     printed: OnceLock<broadcast::Sender<String>>,
 }
+
+/// How many of the processes that were started are known by their calls: those that came last.
+const MOST_STARTED: usize = 1024;
 
 /// How many processes wait for one who wants to know of them.
 const WAITING: usize = 256;
 
 impl Place {
     /// Takes a session in, and has its questions lie on the desk.
-    pub(super) async fn new(session: Session, wanted: Option<PathBuf>, desk: &Arc<Desk>) -> Self {
+    pub(super) async fn new(session: Session, wanted: Option<PathBuf>, desk: &DeskPlace) -> Self {
         let requester = session.requester();
         let workspace = requester.workspace().to_string_lossy().into_owned();
         let asker = Asker { front_end: "mcp".to_owned(), workspace, conversation: None };
@@ -70,13 +73,16 @@ impl Place {
     /// A process was started by this call.
     pub(super) fn started(&self, process: &str, call: CallId) {
         let mut started = self.started.lock().unwrap_or_else(PoisonError::into_inner);
-        started.insert(process.to_owned(), call);
+        if started.len() >= MOST_STARTED {
+            started.pop_front();
+        }
+        started.push_back((process.to_owned(), call));
     }
 
     /// The call that started a process.
     pub(super) fn starter(&self, process: &str) -> Option<CallId> {
         let started = self.started.lock().unwrap_or_else(PoisonError::into_inner);
-        started.get(process).cloned()
+        started.iter().find(|(name, _)| name == process).map(|(_, call)| call.clone())
     }
 
     /// Hears of processes that print something or end, by their names.
@@ -113,6 +119,6 @@ impl Place {
             _ => return None,
         };
         let started = self.started.lock().unwrap_or_else(PoisonError::into_inner);
-        started.iter().find(|(_, starter)| *starter == call).map(|(process, _)| process.clone())
+        started.iter().find(|(_, starter)| starter == call).map(|(process, _)| process.clone())
     }
 }

@@ -10,14 +10,15 @@ use rmcp::model::{
     ResourceUpdatedNotificationParam, SubscriptionFilter,
 };
 use rmcp::service::{RequestContext, SubscriptionContext};
-use rmcp::{ErrorData, RoleServer};
+use rmcp::{ErrorData, Peer, RoleServer};
 use sandgate_protocol::{ProcessInfo, ToolCall, ToolOutput, ToolPayload, visible_line};
 use sandgate_runtime::new_call_id;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
-use tokio::sync::broadcast::error::RecvError;
+use tokio::sync::broadcast::{self, error::RecvError};
+use tokio::task::JoinHandle;
 
 const BEFORE_ID: &str = "sandgate://process/";
 const AFTER_ID: &str = "/output";
@@ -100,37 +101,68 @@ pub(super) async fn subscribe(
     if process_of(&uri).is_none() {
         return Err(ErrorData::invalid_params("only outputs of processes can be followed", None));
     }
-    let is_first = connection.follow(|followed| {
-        let (is_full, is_first) = (followed.len() >= MOST_FOLLOWED, followed.is_empty());
-        (!is_full && followed.insert(uri)).then_some(is_first).ok_or(is_full)
-    });
-    let is_first = match is_first {
-        Ok(is_first) => is_first,
-        Err(true) => {
-            return Err(ErrorData::invalid_params("too many resources are followed", None));
-        }
-        // It is followed already.
-        Err(false) => false,
-    };
-    let Some(place) = place(connection, context).await?.filter(|_| is_first) else { return Ok(()) };
-    let (peer, connection) = (context.peer.clone(), Arc::downgrade(connection));
-    tokio::spawn(follow(place, move |uri| {
-        let connection = connection.upgrade();
-        let wanted =
-            connection.map(|connection| connection.follow(|followed| followed.contains(&uri)));
-        let peer = peer.clone();
-        async move {
-            match wanted {
-                Some(true) => {
-                    let updated = ResourceUpdatedNotificationParam::new(uri);
-                    peer.notify_resource_updated(updated).await.is_ok()
-                }
-                Some(false) => true,
-                None => false,
-            }
-        }
-    }));
+    if !connection.followed.add(uri) {
+        return Err(ErrorData::invalid_params("too many resources are followed", None));
+    }
+    if let Some(place) = place(connection, context).await? {
+        connection.followed.tell_of(&place, &context.peer).await;
+    }
     Ok(())
+}
+
+/// The outputs that a client follows, and the task that tells it of them: one, for the session that it has.
+#[derive(Default)]
+pub(super) struct Followed {
+    outputs: Arc<Mutex<BTreeSet<String>>>,
+    telling: tokio::sync::Mutex<Option<Telling>>,
+}
+
+struct Telling {
+    place: Weak<Place>,
+    task: JoinHandle<()>,
+}
+
+impl Drop for Telling {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl Followed {
+    /// Follows one more, unless there are too many.
+    fn add(&self, uri: String) -> bool {
+        let mut outputs = lock(&self.outputs);
+        let fits = outputs.len() < MOST_FOLLOWED || outputs.contains(&uri);
+        if fits {
+            outputs.insert(uri);
+        }
+        fits
+    }
+
+    /// Follows one no more.
+    pub(super) fn remove(&self, uri: &str) {
+        lock(&self.outputs).remove(uri);
+    }
+
+    /// Tells the client from now on of what it follows in this session, and of no other.
+    pub(super) async fn tell_of(&self, place: &Arc<Place>, peer: &Peer<RoleServer>) {
+        let mut telling = self.telling.lock().await;
+        let is_told = telling.as_ref().is_some_and(|it| it.place.as_ptr() == Arc::as_ptr(place));
+        if is_told || lock(&self.outputs).is_empty() {
+            return;
+        }
+        let (outputs, peer) = (Arc::clone(&self.outputs), peer.clone());
+        let task = tokio::spawn(follow(place.printed().await, move |uri| {
+            let (is_wanted, peer) = (lock(&outputs).contains(&uri), peer.clone());
+            let updated = ResourceUpdatedNotificationParam::new(uri);
+            async move { !is_wanted || peer.notify_resource_updated(updated).await.is_ok() }
+        }));
+        *telling = Some(Telling { place: Arc::downgrade(place), task });
+    }
+}
+
+fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// What of a wanted subscription there is.
@@ -153,7 +185,10 @@ pub(super) async fn listen(
     };
     let sink = context.sink().clone();
     let wanted = context.accepted().resource_subscriptions.clone().unwrap_or_default();
-    let telling = follow(place, move |uri| {
+    let printed = place.printed().await;
+    // Only who calls keeps a session open.
+    drop(place);
+    let telling = follow(printed, move |uri| {
         let (sink, is_wanted) = (sink.clone(), wanted.contains(&uri));
         async move { !is_wanted || sink.notify_resource_updated(uri).await.is_ok() }
     });
@@ -165,10 +200,10 @@ pub(super) async fn listen(
 }
 
 /// Tells of each output that changes, not too often, as long as somebody wants to hear of it.
-async fn follow<F: Future<Output = bool>>(place: Arc<Place>, mut tell: impl FnMut(String) -> F) {
-    let mut printed = place.printed().await;
-    // Only who calls keeps a session open.
-    drop(place);
+async fn follow<F: Future<Output = bool>>(
+    mut printed: broadcast::Receiver<String>,
+    mut tell: impl FnMut(String) -> F,
+) {
     loop {
         let mut changed = BTreeSet::new();
         match printed.recv().await {

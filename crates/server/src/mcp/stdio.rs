@@ -11,7 +11,7 @@ use rmcp::transport::async_rw::AsyncRwTransport;
 use rmcp::transport::{Transport, stdio_pipes};
 use std::io;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_util::sync::CancellationToken;
@@ -42,7 +42,12 @@ pub async fn serve(
     let transport = AsyncRwTransport::<RoleServer, _, _>::new_server(read, write)
         .with_max_line_length(MAX_MESSAGE_BYTES);
     let transport = Opening { transport, opened: false };
-    let server = Server { connection: Arc::clone(&connection), shared: None };
+    let server = Server {
+        connection: Arc::clone(&connection),
+        shared: None,
+        places: None,
+        permit: OnceLock::new(),
+    };
     match serve_server_with_ct(server, transport, over).await {
         Ok(running) => {
             let _ = running.waiting().await;

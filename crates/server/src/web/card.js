@@ -44,7 +44,7 @@ export function choicesOf(asked) {
     }
     const label = question.without_sandbox ? "Yes, without the sandbox" : "Yes, once";
     found.push({ key: "y", label, answer: { decision: "approved" }, kind: question.without_sandbox ? "risky" : "best" });
-    if (!offer) found.push({ key: "s", label: "Yes, for the session", answer: { decision: "approved_for_session" }, kind: "plain" });
+    if (!offer && !question.denials?.length && !question.more_denials) found.push({ key: "s", label: "Yes, for the session", answer: { decision: "approved_for_session" }, kind: "plain" });
     if (question.proposed_rule) {
       const words = visibleLine(question.proposed_rule.join(" "));
       found.push({ key: "r", label: "Yes, always for", hint: words, answer: { decision: "approved_with_rule" }, kind: "plain" });

@@ -52,8 +52,7 @@ async fn what_was_not_offered_is_a_no() {
     assert!(failed, "{:#?}", saw.updates);
 }
 
-/// spec ACP.7: Yes runs it; yes for the session is not asked again; "No, and stop" and a question that the
-/// editor gives up end the turn as cancelled.
+/// spec ACP.7: What is offered to the person is what the question offers, and what was not offered is a no.
 #[tokio::test]
 async fn an_option_does_what_its_name_says() {
     let turns = [
@@ -92,7 +91,8 @@ async fn a_session_takes_one_turn_at_a_time() {
     assert!(!scene.workspace().join("made").exists());
 }
 
-/// spec ACP.5: What the settings do not allow to be opened is answered by an error.
+/// spec ACP.5: What cannot be is answered by an error that says why: a session that is not there, a
+/// directory in the settings, a provider without a key.
 #[tokio::test]
 async fn a_session_that_cannot_be_opened_is_refused() {
     let scene = Scene::new(&[]);

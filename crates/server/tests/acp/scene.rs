@@ -164,7 +164,7 @@ impl Scene {
         let (read, write) = tokio::io::split(theirs);
         let door = AcpDoor {
             opener: Arc::clone(&self.opener) as Arc<dyn Opener>,
-            desk: Arc::new(Desk::default()),
+            desk: Arc::new(Desk::default()).place(),
             person: Arc::new(|session| ClientApprover::new(session.approver("acp"))),
         };
         let serving = tokio::spawn(serve_acp(door, read, write));

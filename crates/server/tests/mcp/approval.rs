@@ -163,7 +163,7 @@ async fn a_question_that_nobody_comes_back_to_lapses() {
     world.options.approval_timeout = Duration::from_millis(300);
     let client = world.connect(Client::that_says("approve"), &newer()).await;
     let (_, state) = asked(&client, &make_file("made")).await;
-    eventually("it has lapsed", || world.options.desk.open().is_empty()).await;
+    eventually("it has lapsed", || world.desk.open().is_empty()).await;
     let Ok(CallToolResponse::Complete(late)) =
         come_again(&client, &make_file("made"), &state, "approve").await
     else {
@@ -183,16 +183,16 @@ async fn the_first_answer_counts_and_the_form_is_withdrawn() {
     let calling = client.call("shell", make_file("made"));
     let elsewhere = async {
         client.heard.until("the form", |heard| heard.forms.lock().unwrap().first().cloned()).await;
-        let open = world.options.desk.open();
+        let open = world.desk.open();
         assert_eq!((open.len(), open[0].asker.front_end.as_str()), (1, "mcp"));
-        world.options.desk.answer(&open[0].id, ReviewDecision::Approved, "elsewhere").unwrap();
+        world.desk.answer(&open[0].id, ReviewDecision::Approved, "elsewhere").unwrap();
     };
     let (done, ()) = tokio::join!(calling, elsewhere);
     assert_eq!(done.is_error, Some(false), "{done:?}");
     let withdrawn =
         |heard: &crate::support::Heard| (*heard.withdrawn.lock().unwrap() > 0).then_some(());
     client.heard.until("the form to be withdrawn", withdrawn).await;
-    assert!(world.options.desk.open().is_empty());
+    assert!(world.desk.open().is_empty());
 }
 
 /// spec MCPS.26: Every question lies on the desk too; the first answer counts, and a form that is
@@ -202,8 +202,8 @@ async fn a_call_that_waits_for_its_client_is_answered_elsewhere() {
     let world = World::asking();
     let client = world.connect(Client::that_says("deny"), &newer()).await;
     let (_, state) = asked(&client, &make_file("made")).await;
-    let open = world.options.desk.open();
-    world.options.desk.answer(&open[0].id, ReviewDecision::Approved, "elsewhere").unwrap();
+    let open = world.desk.open();
+    world.desk.answer(&open[0].id, ReviewDecision::Approved, "elsewhere").unwrap();
     eventually("it was made", || world.path("made").exists()).await;
     let Ok(CallToolResponse::Complete(done)) =
         come_again(&client, &make_file("made"), &state, "deny").await
@@ -211,6 +211,33 @@ async fn a_call_that_waits_for_its_client_is_answered_elsewhere() {
         panic!("it is answered")
     };
     assert_eq!(done.is_error, Some(false), "the first answer counts: {done:?}");
+}
+
+/// spec MCPS.34: What a client carries back answers the question that it was shown, and no other: if the
+/// call asks something else by then, the client is asked that.
+#[tokio::test]
+async fn an_answer_to_one_question_is_none_to_the_next() {
+    let world = World::asking();
+    let client = world.connect(Client::that_says("deny"), &newer()).await;
+    let outside = tempfile::tempdir().unwrap();
+    let made = outside.path().join("made");
+    let script = format!("echo x > {}", made.display());
+    let command = json!({ "command": ["sh", "-c", script] });
+    let (_, state) = asked(&client, &command).await;
+    let first = world.desk.open().remove(0).id;
+    world.desk.answer(&first, ReviewDecision::Approved, "elsewhere").unwrap();
+    let is_next = || world.desk.open().first().is_some_and(|open| open.id != first);
+    eventually("the sandbox blocked it and it is asked about", is_next).await;
+    let again = come_again(&client, &command, &state, "approve").await;
+    assert!(!made.exists(), "the yes was for the first question");
+    let Ok(CallToolResponse::InputRequired(next)) = again else { panic!("{again:?}") };
+    let form = serde_json::to_string(&next.input_requests).unwrap();
+    assert!(form.contains("The sandbox blocked this."), "{form}");
+    assert!(is_next(), "it still waits");
+    let state = next.request_state.expect("a state");
+    let done = come_again(&client, &command, &state, "approve").await;
+    assert!(matches!(done, Ok(CallToolResponse::Complete(_))), "{done:?}");
+    assert!(made.exists());
 }
 
 /// spec MCPS.27: A client that cannot show forms is told where to answer, and after the time the
@@ -255,9 +282,9 @@ async fn somebody_elsewhere_answers_for_a_client_that_shows_nothing() {
         let client = world.connect(Client::plain(), &version).await;
         let calling = client.call("shell", make_file("made"));
         let elsewhere = async {
-            eventually("it is asked", || !world.options.desk.open().is_empty()).await;
-            let open = world.options.desk.open();
-            world.options.desk.answer(&open[0].id, ReviewDecision::Approved, "elsewhere").unwrap();
+            eventually("it is asked", || !world.desk.open().is_empty()).await;
+            let open = world.desk.open();
+            world.desk.answer(&open[0].id, ReviewDecision::Approved, "elsewhere").unwrap();
         };
         let (done, ()) = tokio::join!(calling, elsewhere);
         assert_eq!(done.is_error, Some(false), "{done:?}");
@@ -274,6 +301,38 @@ async fn a_question_that_no_form_can_hold_is_not_shown() {
         let client = world.connect(Client::that_says("approve"), &version).await;
         let long = format!("echo x > made # {}", "x".repeat(70_000));
         let done = client.call("shell", json!({ "command": ["sh", "-c", long] })).await;
+        assert_eq!(facts(&done)["error"]["code"], "approval_timeout");
+        assert!(client.heard.forms.lock().unwrap().is_empty());
+        assert!(!world.path("made").exists());
+    }
+}
+
+/// A patch that makes a file of so many lines.
+fn long_patch(lines: usize) -> Value {
+    let body: String =
+        (1..=lines).map(|line| format!("+line {line} {}\n", "x".repeat(80))).collect();
+    json!({ "input": format!("*** Begin Patch\n*** Add File: made\n{body}*** End Patch") })
+}
+
+/// spec MCPS.28: A question that is too long for a form is not shown in part: it waits elsewhere.
+#[tokio::test]
+async fn a_patch_is_shown_whole_or_not_at_all() {
+    for version in GENERATIONS {
+        let mut world = World::asking();
+        let client = world.connect(Client::that_says("approve"), &version).await;
+        let done = client.call("apply_patch", long_patch(500)).await;
+        assert_eq!(done.is_error, Some(false), "{done:?}");
+        let forms = client.heard.forms.lock().unwrap().clone();
+        let [ElicitRequestParams::FormElicitationParams { message, .. }] = &forms[..] else {
+            panic!("{forms:?}")
+        };
+        for line in [1, 250, 500] {
+            assert!(message.contains(&format!("line {line} x")), "{message}");
+        }
+        std::fs::remove_file(world.path("made")).unwrap();
+        world.options.approval_timeout = Duration::from_millis(400);
+        let client = world.connect(Client::that_says("approve"), &version).await;
+        let done = client.call("apply_patch", long_patch(1000)).await;
         assert_eq!(facts(&done)["error"]["code"], "approval_timeout");
         assert!(client.heard.forms.lock().unwrap().is_empty());
         assert!(!world.path("made").exists());
@@ -309,7 +368,7 @@ async fn a_call_that_is_cancelled_while_it_asks_runs_nothing() {
         done = calling => panic!("{done:?}"),
         _ = client.heard.until("the form", |heard| heard.forms.lock().unwrap().first().cloned()) => {}
     }
-    eventually("nothing is asked", || world.options.desk.open().is_empty()).await;
+    eventually("nothing is asked", || world.desk.open().is_empty()).await;
     assert!(!world.path("made").exists());
 }
 
@@ -324,6 +383,6 @@ async fn a_client_that_goes_while_a_call_waits_for_it_leaves_nothing() {
         asked(&client, &json!({ "command": ["sh", "-c", format!("sleep {sleep}; echo x > y")] }))
             .await;
     client.service.cancel().await.unwrap();
-    eventually("nothing is asked", || world.options.desk.open().is_empty()).await;
+    eventually("nothing is asked", || world.desk.open().is_empty()).await;
     assert_eq!(running_with(&sleep), 0);
 }

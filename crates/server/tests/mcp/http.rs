@@ -71,6 +71,15 @@ impl Served {
     }
 
     async fn connect(&self, client: Client, token: &str, version: &ProtocolVersion) -> Connected {
+        self.try_connect(client, token, version).await.unwrap()
+    }
+
+    async fn try_connect(
+        &self,
+        client: Client,
+        token: &str,
+        version: &ProtocolVersion,
+    ) -> Result<Connected, String> {
         let config =
             StreamableHttpClientTransportConfig::with_uri(format!("http://{}/mcp", self.address))
                 .auth_header(token);
@@ -78,8 +87,9 @@ impl Served {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let transport = StreamableHttpClientTransport::from_config(config);
         let heard = Arc::clone(&client.heard);
-        let service = client.serve_with_lifecycle(transport, lifecycle(version)).await.unwrap();
-        Connected { service, heard, serving: tokio::spawn(async { Ok(()) }) }
+        let service = client.serve_with_lifecycle(transport, lifecycle(version)).await;
+        let service = service.map_err(|error| error.to_string())?;
+        Ok(Connected { service, heard, serving: tokio::spawn(async { Ok(()) }) })
     }
 
     /// The status that a request of these headers is answered with.
@@ -131,6 +141,29 @@ async fn who_brings_no_token_or_comes_from_a_page_is_refused() {
     assert!(world.opener.opened.lock().unwrap().is_empty());
 }
 
+/// spec MCPS.35: At most 64 clients of the older generation have sessions with one token at a time.
+#[tokio::test]
+async fn there_are_only_so_many_clients() {
+    let world = World::usual();
+    let served = Served::new(&world).await;
+    let old = &GENERATIONS[0];
+    let mut clients = Vec::new();
+    for _ in 0..64 {
+        clients.push(served.connect(Client::plain(), "requester", old).await);
+    }
+    assert!(served.try_connect(Client::plain(), "requester", old).await.is_err());
+    served.connect(Client::plain(), "approver", old).await;
+    let newer = served.connect(Client::plain(), "requester", &GENERATIONS[1]).await;
+    assert_eq!(newer.script("true").await.is_error, Some(false));
+    clients.pop().unwrap().service.cancel().await.unwrap();
+    let next = async {
+        while served.try_connect(Client::plain(), "requester", old).await.is_err() {
+            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(crate::support::LIMIT, next).await.expect("there is a place again");
+}
+
 /// spec MCPS.31: Who has the requester's token is shown no form; who has the approver's is.
 #[tokio::test]
 async fn an_agent_cannot_answer_for_the_person() {
@@ -140,9 +173,9 @@ async fn an_agent_cannot_answer_for_the_person() {
         let agent = served.connect(Client::that_says("approve"), "requester", &version).await;
         let calling = agent.call("shell", make_file());
         let person = async {
-            eventually("it is asked", || !world.options.desk.open().is_empty()).await;
-            let open = world.options.desk.open();
-            world.options.desk.answer(&open[0].id, ReviewDecision::DENIED, "console").unwrap();
+            eventually("it is asked", || !world.desk.open().is_empty()).await;
+            let open = world.desk.open();
+            world.desk.answer(&open[0].id, ReviewDecision::DENIED, "console").unwrap();
         };
         let (done, ()) = tokio::join!(calling, person);
         assert_eq!(facts(&done)["error"]["code"], "approval_denied", "{done:?}");

@@ -2,11 +2,12 @@
 
 #![expect(deprecated, reason = "clients of the older generation subscribe one by one")]
 
-use crate::support::{Client, Connected, GENERATIONS, World, facts, text};
+use crate::support::{Client, Connected, GENERATIONS, Heard, World, facts, text};
 use rmcp::model::{
     ReadResourceRequestParams, ResourceContents, ServerNotification, SubscribeRequestParams,
-    SubscriptionFilter,
+    SubscriptionFilter, UnsubscribeRequestParams,
 };
+use sandgate_server::mcp::Workspace;
 use serde_json::json;
 
 async fn start_cat(client: &Connected) -> String {
@@ -54,7 +55,7 @@ async fn a_process_is_talked_to_and_its_output_is_a_resource() {
     }
 }
 
-/// spec MCPS.19: Who follows such a resource hears when it has changed.
+/// spec MCPS.19: Who follows such a resource hears when it has changed, also in the session of other roots.
 #[tokio::test]
 async fn who_follows_an_output_hears_that_it_changed() {
     let world = World::usual();
@@ -83,4 +84,36 @@ async fn who_follows_an_output_hears_that_it_changed() {
         }
         other => panic!("{other:?}"),
     }
+}
+
+/// spec MCPS.19: Who follows such a resource hears when it has changed, also in the session of other roots.
+#[tokio::test]
+async fn who_follows_outputs_hears_of_them_in_another_session() {
+    let mut world = World::usual();
+    world.options.workspace = Workspace::ByRoots;
+    let (one, two) = (world.path("one"), world.path("two"));
+    std::fs::create_dir(&one).unwrap();
+    std::fs::create_dir(&two).unwrap();
+    let client = Client::plain().with_roots(&[&one]);
+    let roots = client.roots.clone().unwrap();
+    let client = world.connect(client, &GENERATIONS[0]).await;
+    let hears = async |words: &str| {
+        let process = start_cat(&client).await;
+        let uri = format!("sandgate://process/{process}/output");
+        client.service.subscribe(SubscribeRequestParams::new(uri.clone())).await.unwrap();
+        say(&client, &process, words).await;
+        let is_told = |heard: &Heard| heard.updated.lock().unwrap().contains(&uri).then_some(());
+        client.heard.until("an update", is_told).await;
+        uri
+    };
+    let first = hears("one\n").await;
+    // Whoever stops and begins again hears again.
+    client.service.unsubscribe(UnsubscribeRequestParams::new(first)).await.unwrap();
+    hears("again\n").await;
+    *roots.lock().unwrap() = vec![two.clone()];
+    client.service.notify_roots_list_changed().await.unwrap();
+    // The notice and the call may come in either order.
+    while text(&client.script("pwd").await) != format!("{}\n", two.display()) {}
+    client.heard.updated.lock().unwrap().clear();
+    hears("two\n").await;
 }

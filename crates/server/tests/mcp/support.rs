@@ -74,6 +74,7 @@ impl Opener for Here {
 pub(crate) struct World {
     pub(crate) directory: TempDir,
     pub(crate) opener: Arc<Here>,
+    pub(crate) desk: Arc<Desk>,
     pub(crate) options: McpOptions,
 }
 
@@ -90,9 +91,10 @@ impl World {
             approval,
             opened: Mutex::default(),
         });
+        let desk = Arc::new(Desk::default());
         let options = McpOptions {
             opener: Arc::clone(&opener) as Arc<dyn Opener>,
-            desk: Arc::new(Desk::default()),
+            desk: desk.place(),
             person: Some(Arc::new(|session: &Session| {
                 ClientApprover::new(session.approver("client"))
             })),
@@ -100,7 +102,7 @@ impl World {
             workspace: Workspace::Given,
             approval_timeout: LIMIT,
         };
-        Self { directory, opener, options }
+        Self { directory, opener, desk, options }
     }
 
     /// One in which nobody need be asked about what stays inside.

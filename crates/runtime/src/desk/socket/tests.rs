@@ -70,6 +70,20 @@ async fn the_directory_is_for_its_owner_only() {
     assert!(error.contains("103 bytes") && error.contains("CODEX_HOME"), "{error}");
 }
 
+#[tokio::test]
+async fn a_lock_that_is_held_is_not_waited_for_for_ever() {
+    let settings = tempfile::tempdir().unwrap();
+    let desk = Arc::new(Desk::default());
+    std::fs::create_dir(settings.path().join(DIRECTORY)).unwrap();
+    let lock = settings.path().join(DIRECTORY).join(format!("{}.lock", desk.name));
+    let lock = std::fs::File::create(lock).unwrap();
+    lock.lock().unwrap();
+    let error = desk.listen(settings.path()).unwrap_err();
+    assert!(matches!(error, OwnSocketError::Held { .. }), "{error}");
+    drop(lock);
+    desk.listen(settings.path()).unwrap();
+}
+
 /// spec DESK.3: A line that is no request, or is longer than 64 KiB, is answered by an error and ends the
 /// connection that it came by, and no other.
 #[tokio::test]

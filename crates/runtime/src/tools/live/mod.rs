@@ -12,7 +12,6 @@ mod write_stdin;
 pub(super) use exec_command::ExecCommandHandler;
 #[cfg(unix)]
 pub(crate) use launch::{Launch, Launched, Manner};
-#[cfg(unix)]
 pub(crate) use processes::process_infos;
 pub(super) use processes::{KillProcessHandler, ListProcessesHandler};
 pub(super) use read_output::ReadOutputHandler;
