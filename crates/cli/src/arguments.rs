@@ -33,7 +33,7 @@ use std::ffi::OsString;
 /// What the person asked for.
 #[derive(Debug)]
 pub(crate) enum Verb {
-    /// `sandgate` alone.
+    /// `sandgate` alone, and `sandgate resume` without a prompt.
     Tui(Box<TuiArguments>),
     /// `sandgate run`.
     Run(RunArguments),
@@ -224,7 +224,7 @@ fn understand(cli: Cli) -> Result<Verb, clap::Error> {
     match cli.verb {
         CliVerb::Tui(cli) => tui::understand(*cli).map(Box::new).map(Verb::Tui),
         CliVerb::Run(run) => run::understand(run).map(Verb::Run),
-        CliVerb::Resume(resume) => exec::understand_resume(resume).map(Verb::Exec),
+        CliVerb::Resume(resume) => exec::understand_resume(resume),
         CliVerb::Sessions(sessions) => Ok(Verb::Sessions(sessions)),
         CliVerb::Exec(exec) => exec::understand(exec).map(Verb::Exec),
         CliVerb::Review(review) => review::understand(review).map(Verb::Review),

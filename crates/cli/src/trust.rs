@@ -182,11 +182,21 @@ impl OpenTrust {
     }
 }
 
-/// What is to be known about a directory before it is trusted, and whether it loosens something.
+/// What there is to see before a directory is trusted.
+pub(crate) struct Seen {
+    /// It in words.
+    pub(crate) text: String,
+    /// Whether it loosens something.
+    pub(crate) loosens: bool,
+    /// The files that say so.
+    pub(crate) fingerprints: Vec<String>,
+}
+
+/// What is to be known about a directory before it is trusted.
 ///
 /// # Errors
 /// When it cannot be looked at.
-pub(crate) fn look(directory: &Path) -> Result<(String, bool), SettingsError> {
+pub(crate) fn look(directory: &Path) -> Result<Seen, SettingsError> {
     let sources = sources(&CliSettings::default(), directory, Vec::new());
     let preview = preview(&sources)?;
     let listed = loosened(&preview);
@@ -194,19 +204,27 @@ pub(crate) fn look(directory: &Path) -> Result<(String, bool), SettingsError> {
         TrustState::Trusted | TrustState::ChangedSince { .. } => "You trust",
         TrustState::Unknown | TrustState::Untrusted => "You do not trust",
     };
-    Ok((format!("{word} {}", described(&preview, &listed)), !listed.is_empty()))
+    Ok(Seen {
+        text: format!("{word} {}", described(&preview, &listed)),
+        loosens: !listed.is_empty(),
+        fingerprints: preview.files.fingerprints(),
+    })
 }
 
-/// Writes down whether a directory is trusted, with all that it loosens now.
+/// Writes down whether a directory is trusted, with the files that the person knows of.
 ///
 /// # Errors
 /// When that cannot be done.
-pub(crate) fn decide(directory: &Path, trusted: bool) -> Result<String, SettingsError> {
+pub(crate) fn decide(
+    directory: &Path,
+    trusted: bool,
+    seen: &[String],
+) -> Result<String, SettingsError> {
     let preview = preview(&sources(&CliSettings::default(), directory, Vec::new()))?;
     let root = &preview.project.trust_root;
     let word = match trusted {
         true => {
-            note(root, TrustLevel::Trusted, &preview.files.fingerprints())?;
+            note(root, TrustLevel::Trusted, seen)?;
             "is trusted"
         }
         false => {

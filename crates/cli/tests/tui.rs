@@ -362,6 +362,56 @@ fn policies_are_changed_on_the_way() {
     assert_eq!(person.leaves().0, "0");
 }
 
+/// spec TUI.9: `sandgate resume ID` without a prompt goes on with a conversation in the interface, as the
+/// hint at the end says; /audit shows what this session had recorded and nothing else.
+#[test]
+fn a_conversation_is_gone_on_with() {
+    let turns = [json!([message("one"), shell("echo in the first")]), message("first done")];
+    let Some(first) = Person::with_script(World::new(), &turns, &["begin"]) else { return };
+    first.sees("first done");
+    let (_, shown) = first.leaves();
+    let id = shown.split("go on with: sandgate resume ").nth(1).unwrap().lines().next().unwrap();
+    let script = format!("{}\n{}\n", shell("echo in the second"), message("second done"));
+    std::fs::write(first.world.path("second.jsonl"), script).unwrap();
+    let provider = format!("script:{}", first.world.path("second.jsonl").display());
+    let program = first.world.program(&["resume", "--provider", &provider, id.trim()]);
+    let words = [program.get_program()].into_iter().chain(program.get_args());
+    let words: Vec<String> = words.map(|word| format!("'{}'", word.to_str().unwrap())).collect();
+    first.ask_tmux(&["respawn-pane", "-k", &words.join(" ")]);
+    first.says("go on");
+    first.sees("second done");
+    first.says("/audit");
+    let screen = first.sees("Recorded in this session");
+    let recorded = screen.split("Recorded in this session").nth(1).unwrap();
+    assert!(recorded.contains("in the second") && !recorded.contains("in the first"), "{screen}");
+    let conversation = first.world.sandgate(&["sessions", "show", id.trim()]).stdout();
+    for said in ["begin", "first done", "go on", "second done"] {
+        assert!(conversation.contains(said), "{said}: {conversation}");
+    }
+}
+
+/// spec TUI.28: A question can be answered by `sandgate approvals` too; it is taken away then, and who
+/// answered is said.
+#[test]
+fn a_question_is_answered_elsewhere() {
+    let turns = [shell("rm -rf /etc/hosts"), message("then not")];
+    let Some(person) = Person::with_script(World::new(), &turns, &["clean up please"]) else {
+        return;
+    };
+    person.sees("May this run?");
+    let id = eventually("the question is open", || {
+        let listed = person.world.sandgate(&["approvals", "list", "--json"]);
+        let open: Vec<Value> = serde_json::from_slice(&listed.stdout).ok()?;
+        Some(open.first()?["id"].as_str()?.to_owned())
+    });
+    let answered = person.world.sandgate(&["approvals", "answer", &id, "deny"]);
+    assert_eq!(answered.code, Some(0), "{answered:?}");
+    let screen = person.sees("then not");
+    assert!(screen.contains("answered by approvals: no"), "{screen}");
+    assert!(!screen.contains('▌'), "{screen}");
+    assert_eq!(person.leaves().0, "0");
+}
+
 /// spec TUI.42: When SIGTERM ends it, or the person leaves, the terminal is as it was.
 #[test]
 fn the_terminal_is_as_it_was() {

@@ -11,9 +11,10 @@ use crate::question::{Pressed, Question};
 use crate::slash;
 use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use sandgate_protocol::{
-    ApprovalId, AskForApproval, CallId, ReviewDecision, SessionEvent, TokenUsage,
+    ApprovalId, AskForApproval, CallId, ExecApprovalRequest, ReviewDecision, SandboxPermissions,
+    SessionEvent, TokenUsage,
 };
-use std::collections::{HashSet, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,6 +25,9 @@ const AGAIN: Duration = Duration::from_secs(2);
 const MOST_CELLS: usize = 1000;
 /// How many messages wait at most.
 const MOST_QUEUED: usize = 20;
+
+/// The mode that has to be asked for twice.
+const NO_SANDBOX: &str = "danger-full-access";
 
 /// What is to be known of the session.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -91,7 +95,7 @@ pub(crate) enum Effect {
     Say(String),
     Run(String),
     Answer(ApprovalId, ReviewDecision),
-    Explain { id: ApprovalId, command: Vec<String>, cwd: PathBuf },
+    Explain { id: ApprovalId, command: Vec<String>, cwd: PathBuf, permissions: SandboxPermissions },
     Interrupt,
     ListFiles,
     ListProcesses,
@@ -151,8 +155,12 @@ pub(crate) struct App {
     /// Said below the composer, until then.
     pub(crate) hint: Option<(Duration, String)>,
     interrupted: bool,
+    /// The person was warned of what they do if they write the same again.
+    warned: bool,
     /// The calls of models that have no result yet.
     pub(crate) calls: HashSet<CallId>,
+    /// The commands that were asked for and have not begun.
+    pub(crate) wanted: HashMap<CallId, String>,
     /// Whether changes are being looked at.
     pub(crate) reviews: bool,
 }
@@ -175,7 +183,9 @@ impl App {
             now: Duration::ZERO,
             hint: None,
             interrupted: false,
+            warned: false,
             calls: HashSet::new(),
+            wanted: HashMap::new(),
             reviews: false,
         }
     }
@@ -223,7 +233,7 @@ impl App {
             }
             Message::Explained { id, text } => {
                 if let Some(question) = self.questions.iter_mut().find(|one| *one.id() == id) {
-                    question.explained(text);
+                    question.explained(&text);
                 }
                 Vec::new()
             }
@@ -284,10 +294,11 @@ impl App {
                         id,
                         command: request.command.clone(),
                         cwd: request.cwd.clone(),
+                        permissions: permissions(request),
                     }],
                     crate::question::Asked::Patch(request) => {
                         let text = explained_patch(&request.reason);
-                        question.explained(text);
+                        question.explained(&text);
                         Vec::new()
                     }
                 },
@@ -373,8 +384,11 @@ impl App {
         if let Some((_, what)) = &mut self.busy {
             "stops".clone_into(what);
         }
-        if !self.queue.is_empty() && self.composer.is_empty() {
-            let waiting: Vec<String> = self.queue.drain(..).collect();
+        if !self.queue.is_empty() {
+            let mut waiting: Vec<String> = self.queue.drain(..).collect();
+            if !self.composer.is_empty() {
+                waiting.push(self.composer.text());
+            }
             self.composer.set(&waiting.join("\n"));
             self.composer.move_to_end();
         }
@@ -383,6 +397,7 @@ impl App {
 
     /// What the person wrote is to be done.
     pub(crate) fn submit(&mut self, text: String) -> Vec<Effect> {
+        let warned = std::mem::take(&mut self.warned);
         if let Some(command) = text.strip_prefix('!') {
             let command = command.trim();
             if command.is_empty() {
@@ -394,6 +409,10 @@ impl App {
         }
         if text.starts_with('/') && !text.contains('\n') {
             if let Some((command, rest)) = slash::find(&text) {
+                if command.name == "sandbox" && rest.eq_ignore_ascii_case(NO_SANDBOX) && !warned {
+                    self.warn_of_no_sandbox(&text);
+                    return Vec::new();
+                }
                 return self.slash(command.name, rest);
             }
             let word = text.split_whitespace().next().unwrap_or_default();
@@ -417,6 +436,16 @@ impl App {
         self.say(text)
     }
 
+    fn warn_of_no_sandbox(&mut self, text: &str) {
+        self.warned = true;
+        self.composer.set(text);
+        self.composer.move_to_end();
+        let words = "with danger-full-access commands run WITHOUT any sandbox: they can read and change \
+                     all that you can, and reach the network; press enter once more (with --plain write \
+                     it once more) if you want that";
+        self.tell(NoticeKind::Warning, words);
+    }
+
     fn say(&mut self, text: String) -> Vec<Effect> {
         self.push(Cell::User(text.clone()));
         self.begin("thinks");
@@ -432,6 +461,7 @@ impl App {
         self.busy = None;
         self.reviews = false;
         self.calls.clear();
+        self.wanted.clear();
         self.end_open_cells();
         if let Some(text) = failure {
             self.tell(NoticeKind::Error, text);
@@ -499,6 +529,15 @@ impl App {
     fn change(&mut self, change: Change) -> Vec<Effect> {
         self.begin("begins anew");
         vec![Effect::Change(change)]
+    }
+}
+
+/// What a call asked for when it was judged. After a refusal of the sandbox it is a yes that leaves it.
+fn permissions(request: &ExecApprovalRequest) -> SandboxPermissions {
+    let leaves = request.without_sandbox && request.justification.is_some();
+    match leaves && request.denials.is_empty() {
+        true => SandboxPermissions::RequireEscalated,
+        false => SandboxPermissions::UseDefault,
     }
 }
 

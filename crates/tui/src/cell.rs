@@ -42,6 +42,8 @@ pub(crate) enum Cell {
     Tool(ToolCell),
     /// Somebody decided.
     Decision { approves: bool, text: String },
+    /// A command that did not begin, and why.
+    Refused { command: String, agent: Option<String>, reason: String },
     /// Something to know.
     Notice { kind: NoticeKind, text: String },
     /// A text of ours, with a title.
@@ -198,7 +200,17 @@ impl Cell {
             Self::Decision { approves, text } => {
                 let (mark, style) = if *approves { ("✓ ", GOOD) } else { ("✗ ", BAD) };
                 let lead = Span::styled(mark, style);
-                wrap(&Line::styled(harmless(text), DIM), width, &lead, &Span::raw("  "))
+                let text = match fold {
+                    // What it was about has been on the screen, and may be a whole script.
+                    Fold::Folded => cut(&harmless(text), width.saturating_sub(2)),
+                    Fold::Open => harmless(text),
+                };
+                wrap(&Line::styled(text, DIM), width, &lead, &Span::raw("  "))
+            }
+            Self::Refused { command, agent, reason } => {
+                let mut rows = called_rows(command, agent.as_deref(), width, fold);
+                rows.extend(notice_rows(NoticeKind::Error, reason, width));
+                rows
             }
             Self::Notice { kind, text } => notice_rows(*kind, text, width),
             Self::Card { title, rows } => card_rows(title, rows, width),
@@ -276,13 +288,14 @@ fn mark(agent: Option<&str>, mark: &'static str, style: Style) -> Span<'static> 
     }
 }
 
-fn command_rows(cell: &CommandCell, width: usize, fold: Fold, now: Duration) -> Vec<Line<'static>> {
+/// A command as it was called.
+fn called_rows(command: &str, agent: Option<&str>, width: usize, fold: Fold) -> Vec<Line<'static>> {
     let mut rows = Vec::new();
-    let lines = harmless_lines(&cell.command);
+    let lines = harmless_lines(command);
     let shown = if fold == Fold::Open { lines.len() } else { FOLDED_COMMAND };
     for (number, line) in lines.iter().enumerate().take(shown) {
         let first = match number {
-            0 => mark(cell.agent.as_deref(), "$ ", ACCENT),
+            0 => mark(agent, "$ ", ACCENT),
             _ => Span::styled("  ", DIM),
         };
         rows.extend(wrap(&Line::styled(line.clone(), STRONG), width, &first, &Span::raw("    ")));
@@ -290,6 +303,11 @@ fn command_rows(cell: &CommandCell, width: usize, fold: Fold, now: Duration) -> 
     if lines.len() > shown {
         rows.push(Line::styled(format!("  … {} more lines of it", lines.len() - shown), DIM));
     }
+    rows
+}
+
+fn command_rows(cell: &CommandCell, width: usize, fold: Fold, now: Duration) -> Vec<Line<'static>> {
+    let mut rows = called_rows(&cell.command, cell.agent.as_deref(), width, fold);
     rows.extend(output_rows(&cell.output, cell.omitted, width, fold));
     rows.push(status_row(cell, now));
     if let Some(CommandEnd::Ended { denials, more_denials, .. }) = &cell.end {

@@ -6,11 +6,13 @@ use crate::look;
 use crate::processes::Sent;
 use sandgate_agent::{Conversation, McpServers, UserInput};
 use sandgate_config::McpServer;
+use sandgate_protocol::{CallId, SandboxPermissions};
 use sandgate_runtime::{
     AnswerError, Approver, AskedCommand, CommandLine, Delivery, Events, Login, Requester, Session,
     Stop, new_call_id,
 };
 use serde_json::json;
+use std::any::Any;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::Path;
@@ -19,6 +21,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 
+/// The name under which the person here answers.
+pub(crate) const FRONT_END: &str = "tui";
 /// How long the end of the work is waited for when the person leaves.
 const LAST_PATIENCE: Duration = Duration::from_secs(3);
 
@@ -41,6 +45,9 @@ pub struct Opened {
 /// What a review comes to: markdown, or why there is none.
 pub type Reviewed = Pin<Box<dyn Future<Output = Result<String, String>> + Send>>;
 
+/// What is kept as long as questions can be answered elsewhere.
+pub type Attending<'a> = Pin<Box<dyn Future<Output = Option<Box<dyn Any>>> + 'a>>;
+
 /// What only whoever put the program together can do: it knows the settings and the command line.
 pub trait Backstage {
     /// Whether a session could be opened with this changed, with the reason if not.
@@ -56,8 +63,11 @@ pub trait Backstage {
     /// When there is none, with a sentence.
     fn reopen(&mut self, change: &Change, conversation: Option<&str>) -> Result<Opened, String>;
 
+    /// Has the questions of a session be answered elsewhere too, where that can be done.
+    fn attend<'a>(&'a self, session: &'a Session, conversation: Option<&'a str>) -> Attending<'a>;
+
     /// Why a command is judged as it is, in lines.
-    fn explain(&self, command: &[String], cwd: &Path) -> String;
+    fn explain(&self, command: &[String], cwd: &Path, permissions: SandboxPermissions) -> String;
 
     /// Has a model look at what is not committed.
     fn review(&self, requester: Requester, stop: Stop) -> Reviewed;
@@ -85,6 +95,8 @@ pub(crate) enum Outcome {
 /// Everything with a hand on the world.
 pub(crate) struct Driver<'a> {
     backstage: &'a mut dyn Backstage,
+    /// It lets questions be answered elsewhere too.
+    attendance: Option<Box<dyn Any>>,
     session: Option<Session>,
     requester: Requester,
     approver: Approver,
@@ -115,10 +127,12 @@ impl<'a> Driver<'a> {
         let events = session.1;
         let session = session.0;
         let conversation_id = conversation.is_recorded().then(|| conversation.id().to_owned());
+        let attendance = backstage.attend(&session, conversation_id.as_deref()).await;
         let driver = Self {
             backstage,
+            attendance,
             requester: session.requester(),
-            approver: session.approver("tui"),
+            approver: session.approver(FRONT_END),
             session: Some(session),
             events,
             conversation: Some(Box::new(conversation)),
@@ -169,7 +183,11 @@ impl<'a> Driver<'a> {
     pub(crate) fn perform(&mut self, app: &mut App, effect: Effect) {
         match effect {
             Effect::Say(text) => self.say(text),
-            Effect::Run(command) => self.run(command),
+            Effect::Run(command) => {
+                let id = new_call_id();
+                app.wanted.insert(id.clone(), command.clone());
+                self.run(id, command);
+            }
             Effect::Answer(id, decision) => match self.approver.answer(&id, decision) {
                 Ok(()) => {}
                 Err(error @ AnswerError::NotOffered { .. }) => {
@@ -177,8 +195,8 @@ impl<'a> Driver<'a> {
                 }
                 Err(_) => app.questions.retain(|question| *question.id() != id),
             },
-            Effect::Explain { id, command, cwd } => {
-                let text = self.backstage.explain(&command, &cwd);
+            Effect::Explain { id, command, cwd, permissions } => {
+                let text = self.backstage.explain(&command, &cwd, permissions);
                 self.tell(app, Message::Explained { id, text }, self.now());
             }
             Effect::Interrupt => {
@@ -268,14 +286,13 @@ impl<'a> Driver<'a> {
         });
     }
 
-    fn run(&self, text: String) {
+    fn run(&self, id: CallId, text: String) {
         let (requester, outcomes) = (self.requester.clone(), self.outcomes.clone());
         let stop = self.commands.child();
         tokio::spawn(async move {
             let turn = requester.begin_turn().stopped_by(&stop);
             let command = CommandLine::Script { text, shell: None, login: Login::No };
-            let ran =
-                requester.run_command(&new_call_id(), AskedCommand::new(command), &turn).await;
+            let ran = requester.run_command(&id, AskedCommand::new(command), &turn).await;
             // What was refused is told by the session; what could not be started is not.
             let failure = match ran {
                 Err(error @ sandgate_protocol::CodexErr::NotStarted { .. }) => {
@@ -339,6 +356,7 @@ impl<'a> Driver<'a> {
     pub(crate) async fn reopen(&mut self, app: &mut App, change: &Change) -> Result<(), String> {
         // Nobody else may go on with it while we do.
         self.conversation = None;
+        self.attendance = None;
         self.session = None;
         let id = self.conversation_id.clone();
         let mut note = match change {
@@ -356,10 +374,11 @@ impl<'a> Driver<'a> {
         };
         let ((session, events), conversation, info, notes) = begin(opened).await;
         self.requester = session.requester();
-        self.approver = session.approver("tui");
+        self.approver = session.approver(FRONT_END);
+        self.conversation_id = conversation.is_recorded().then(|| conversation.id().to_owned());
+        self.attendance = self.backstage.attend(&session, self.conversation_id.as_deref()).await;
         self.session = Some(session);
         self.events = events;
-        self.conversation_id = conversation.is_recorded().then(|| conversation.id().to_owned());
         self.conversation = Some(Box::new(conversation));
         self.tell(app, Message::Reopened { info, note }, self.now());
         self.tell(app, Message::WorkOver { failure: None }, self.now());

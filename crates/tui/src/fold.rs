@@ -2,6 +2,7 @@
 
 use crate::app::App;
 use crate::cell::{Cell, CommandCell, CommandEnd, NoticeKind, PatchCell, ToolCell};
+use crate::drive::FRONT_END;
 use crate::question::{Asked, Question};
 use crate::tail::Tail;
 use sandgate_protocol::{
@@ -94,7 +95,17 @@ impl App {
             // Whoever has just said no knows that it was not done.
             Event::Error(_)
                 if matches!(self.cells.back(), Some(Cell::Decision { approves: false, .. })) => {}
-            Event::Error(notice) => self.tell(NoticeKind::Error, notice.message.clone()),
+            Event::Error(notice) => {
+                let wanted = notice.call_id.as_ref().and_then(|id| self.wanted.remove(id));
+                let reason = notice.message.clone();
+                match wanted {
+                    Some(command) => {
+                        let agent = agent.map(str::to_owned);
+                        self.push(Cell::Refused { command, agent, reason });
+                    }
+                    None => self.tell(NoticeKind::Error, reason),
+                }
+            }
         }
     }
 
@@ -252,6 +263,7 @@ impl App {
     }
 
     fn command_began(&mut self, begin: &ExecCommandBegin, agent: Option<&str>) {
+        self.wanted.remove(&begin.call_id);
         // Nobody called it, and no person's own command or review runs: it is a program that serves the
         // session, and lives as long as that does.
         let serves = agent.is_none()
@@ -288,6 +300,9 @@ impl App {
             tool,
             "shell" | "shell_command" | "exec_command" | "container.exec" | "apply_patch"
         ) {
+            if let Some(command) = asked_command(input) {
+                self.wanted.insert(call_id.clone(), command);
+            }
             return;
         }
         self.push(Cell::Tool(ToolCell {
@@ -301,6 +316,7 @@ impl App {
 
     fn tool_ended(&mut self, call_id: &CallId, success: bool, output: &str) {
         self.calls.remove(call_id);
+        self.wanted.remove(call_id);
         if let Some(cell) = self.command(call_id) {
             cell.end = Some(CommandEnd::LivesOn);
         }
@@ -323,10 +339,11 @@ impl App {
             next.hidden();
         }
         let who = match &response.answered_by {
-            AnsweredBy::Person(_) => "you said",
-            AnsweredBy::Timeout => "nobody answered in time:",
-            AnsweredBy::Nobody => "nobody could be asked:",
-            AnsweredBy::Cancelled => "called off:",
+            AnsweredBy::Person(name) if name == FRONT_END => "you said".to_owned(),
+            AnsweredBy::Person(name) => format!("answered by {name}:"),
+            AnsweredBy::Timeout => "nobody answered in time:".to_owned(),
+            AnsweredBy::Nobody => "nobody could be asked:".to_owned(),
+            AnsweredBy::Cancelled => "called off:".to_owned(),
         };
         let said = match &response.decision {
             ReviewDecision::Approved => "yes, once".to_owned(),
@@ -345,4 +362,14 @@ impl App {
         let text = format!("{who} {said} · {about}");
         self.push(Cell::Decision { approves: response.decision.approves(), text });
     }
+}
+
+/// The command in a tool's input, if it has one.
+fn asked_command(input: &str) -> Option<String> {
+    let input: serde_json::Value = serde_json::from_str(input).ok()?;
+    let text = match input.get("command").or_else(|| input.get("cmd"))? {
+        serde_json::Value::String(text) => text.clone(),
+        words => command_text(&serde_json::from_value::<Vec<String>>(words.clone()).ok()?),
+    };
+    Some(text.chars().take(LONGEST_INPUT).collect())
 }

@@ -32,7 +32,7 @@ mod view;
 mod tests;
 
 pub use app::{Change, Info};
-pub use drive::{Backstage, Opened, Reviewed};
+pub use drive::{Attending, Backstage, Opened, Reviewed};
 pub use run::{Ended, Manner, Options, TuiError, run};
 pub use theme::Colours;
 pub use trust::{Trust, ask_trust};

@@ -21,6 +21,8 @@ use unicode_width::UnicodeWidthStr as _;
 
 /// How long no key may be pressed before one counts.
 pub(crate) const GUARD: Duration = Duration::from_millis(300);
+/// How many rows of a long command are shown at least, beside its last.
+const LEAST_SCROLLED: usize = 3;
 /// How many refusals are listed.
 const MOST_DENIALS: usize = 8;
 /// The longest sentence to the agent, in bytes.
@@ -36,6 +38,8 @@ pub(crate) struct Question {
     scroll: usize,
     /// Keys that did not count, since one did.
     thrown: bool,
+    /// What is known of a command has been in a picture. It stands below the command, which may be long.
+    seen: bool,
 }
 
 #[derive(Debug)]
@@ -67,7 +71,9 @@ pub(crate) enum Pressed {
 
 impl Question {
     pub(crate) fn new(asked: Asked) -> Self {
-        Self { asked, quiet_since: None, page: Page::Question, scroll: 0, thrown: false }
+        // A patch begins with what is known of it.
+        let seen = matches!(asked, Asked::Patch(_));
+        Self { asked, quiet_since: None, page: Page::Question, scroll: 0, thrown: false, seen }
     }
 
     pub(crate) fn id(&self) -> &ApprovalId {
@@ -98,10 +104,13 @@ impl Question {
         self.quiet_since = None;
     }
 
-    /// What the policy says about the command.
-    pub(crate) fn explained(&mut self, text: String) {
-        self.page = Page::Explained(text);
-        self.scroll = 0;
+    /// What the policy says about the command, or all that there is to say about a patch.
+    pub(crate) fn explained(&mut self, text: &str) {
+        let text = match &self.asked {
+            Asked::Exec(request) => explained_command(request, text, self.offers_session()),
+            Asked::Patch(_) => text.to_owned(),
+        };
+        self.turn_to(Page::Explained(text));
     }
 
     fn offers_session(&self) -> bool {
@@ -147,7 +156,13 @@ impl Question {
         if control || key.modifiers.contains(KeyModifiers::ALT) {
             return Pressed::Nothing;
         }
-        self.choice(key.code)
+        match self.choice(key.code) {
+            Pressed::Answer(decision) if decision.approves() && !self.seen => {
+                self.page = Page::Question;
+                Pressed::Nothing
+            }
+            pressed => pressed,
+        }
     }
 
     fn choice(&mut self, code: KeyCode) -> Pressed {
@@ -203,7 +218,7 @@ impl Question {
     ) -> Picture {
         let inner = width.saturating_sub(BAR.width()).max(8);
         let mut rows = vec![self.title(inner, waiting), Line::default()];
-        let body = self.body(inner, sandbox);
+        let (mut body, mut facts) = self.body(inner, sandbox);
         let mut foot = self.foot(inner);
         if foot.len() + 5 > height && !matches!(self.page, Page::Telling(_)) {
             // There is no room for words; the page of e has it.
@@ -212,19 +227,39 @@ impl Question {
             let text = format!("{} e: explain", keys.join(""));
             foot = vec![Line::styled(cut(&text, inner), KEY)];
         }
-        let room = height.saturating_sub(rows.len() + foot.len() + 2).max(1);
+        let mut room = height.saturating_sub(rows.len() + foot.len() + 2).max(1);
+        let mut pinned = Vec::new();
+        let is_long = !facts.is_empty() && body.len() + facts.len() > room;
+        if is_long && facts.len() + LEAST_SCROLLED + 2 <= room {
+            // The command scrolls by itself, above its last line and what is known of it.
+            let last = body.iter().rposition(says_something);
+            pinned.extend(last.map(|last| body.remove(last)));
+            pinned.append(&mut facts);
+            pinned.push(Line::default());
+            room -= pinned.len();
+        }
+        body.append(&mut facts);
         let most = body.len().saturating_sub(room);
         self.scroll = self.scroll.min(most);
         let below = body.len().saturating_sub(self.scroll + room);
-        let is_cut = most > 0;
+        let all = self.page == Page::Question && (below == 0 || !pinned.is_empty());
+        if all && !self.seen {
+            // It has to be seen before a key counts.
+            self.seen = true;
+            self.hidden();
+        }
         rows.extend(body.into_iter().skip(self.scroll).take(room));
-        rows.push(match is_cut {
+        rows.push(match most > 0 {
             true => {
-                let text = format!("↑ {} · ↓ {below} more rows: arrows, page keys", self.scroll);
+                let text = match self.seen || self.page != Page::Question {
+                    true => format!("↑ {} · ↓ {below} more rows: arrows, page keys", self.scroll),
+                    false => format!("↓ {below} more rows to see before a yes"),
+                };
                 Line::styled(cut(&text, inner), MIND)
             }
             false => Line::default(),
         });
+        rows.append(&mut pinned);
         let cursor = match &self.page {
             // The cursor stands where the sentence ends.
             Page::Telling(_) => {
@@ -254,9 +289,7 @@ impl Question {
     fn title(&self, width: usize, waiting: usize) -> Line<'static> {
         let title = match &self.asked {
             Asked::Exec(request) if !request.denials.is_empty() => "The sandbox blocked this",
-            Asked::Exec(request) if request.justification.is_some() => {
-                "This wants to leave the sandbox"
-            }
+            Asked::Exec(request) if request.without_sandbox => "This wants to leave the sandbox",
             Asked::Exec(_) => "May this run?",
             Asked::Patch(_) => "May these files be changed?",
         };
@@ -269,8 +302,9 @@ impl Question {
         Line::from(spans)
     }
 
-    fn body(&self, width: usize, sandbox: &str) -> Vec<Line<'static>> {
-        match (&self.page, &self.asked) {
+    /// What is shown, and what of a command's question is shown below it however long it is.
+    fn body(&self, width: usize, sandbox: &str) -> (Vec<Line<'static>>, Vec<Line<'static>>) {
+        let rows = match (&self.page, &self.asked) {
             (Page::Explained(text), _) => {
                 let (first, rest) = (Span::raw(""), Span::raw("      "));
                 let lines = harmless_lines(text.trim_end()).into_iter();
@@ -284,9 +318,12 @@ impl Question {
                 }
                 rows
             }
-            (_, Asked::Exec(request)) => command_body(request, width, sandbox),
+            (_, Asked::Exec(request)) => {
+                return (command_rows(request, width), command_facts(request, width, sandbox));
+            }
             (_, Asked::Patch(request)) => patch_body(request, width),
-        }
+        };
+        (rows, Vec::new())
     }
 
     fn foot(&self, width: usize) -> Vec<Line<'static>> {
@@ -316,14 +353,15 @@ impl Question {
                     choices.push(("g", format!("only what was blocked: {summary}")));
                     choices.push(("G", "the same for the session".to_owned()));
                 }
-                let once =
-                    if request.without_sandbox { "once, without the sandbox" } else { "once" };
-                choices.push(("y", once.to_owned()));
+                // Whatever is kept of a yes is kept with what it means.
+                let out = if request.without_sandbox { " WITHOUT the sandbox" } else { "" };
+                choices.push(("y", format!("once{out}")));
                 if self.offers_session() {
-                    choices.push(("s", "session".to_owned()));
+                    choices.push(("s", format!("session{out}")));
                 }
                 if let Some(rule) = &request.proposed_rule {
-                    choices.push(("r", format!("always (rule: {} …)", harmless(&rule.join(" ")))));
+                    let rule = harmless(&rule.join(" "));
+                    choices.push(("r", format!("always{out} (rule: {rule} …)")));
                 }
             }
             Asked::Patch(request) => {
@@ -354,12 +392,8 @@ impl Question {
     pub(crate) fn plain(&self, sandbox: &str) -> Vec<String> {
         let width = 100;
         let mut rows = vec![self.title(width, 0)];
-        rows.extend(self.body(width, sandbox));
-        if let Asked::Patch(request) = &self.asked {
-            for change in &request.changes {
-                rows.extend(diff::unified(&change.diff, width));
-            }
-        }
+        let (body, facts) = self.body(width, sandbox);
+        rows.extend(body.into_iter().chain(facts));
         let text =
             |row: &Line<'_>| row.spans.iter().map(|span| span.content.as_ref()).collect::<String>();
         let mut lines: Vec<String> =
@@ -388,6 +422,43 @@ impl Question {
             _ => None,
         }
     }
+}
+
+/// What led to a question, and what each answer to it does.
+fn explained_command(request: &ExecApprovalRequest, policy: &str, session: bool) -> String {
+    let mut lines = Vec::new();
+    if request.denials.is_empty() {
+        lines.push(policy.trim_end().to_owned());
+    } else {
+        lines.push(format!("Before it ran, your policy said:\n{}\n", policy.trim_end()));
+        lines.push("It ran, and the sandbox blocked:".to_owned());
+        let denials = request.denials.iter().take(MOST_DENIALS);
+        lines.extend(denials.map(|denial| format!("  {denial}")));
+        let hidden = request.denials.len().saturating_sub(MOST_DENIALS) as u64;
+        if hidden + request.more_denials > 0 {
+            lines.push(format!("  {} more", hidden + request.more_denials));
+        }
+    }
+    lines.push(format!("\nSo you are asked now: {}", request.reason));
+    let place = match request.without_sandbox {
+        true => "WITHOUT the sandbox, with all your rights",
+        false => "as this session's sandbox confines it",
+    };
+    if let Some(offer) = &request.grant_offer {
+        lines.push(format!("g: it runs again in the sandbox, and may also: {}", offer.summary));
+        lines.push("G: the same, and so may others until the session ends".to_owned());
+    }
+    lines.push(format!("y: it runs this once, {place}"));
+    if session {
+        lines.push(format!("s: it runs {place}, and again in this session without a question"));
+    }
+    if let Some(rule) = &request.proposed_rule {
+        let rule = rule.join(" ");
+        lines.push(format!("r: a rule is kept: what begins with {rule} runs unasked, {place}"));
+    }
+    lines.push("n: it does not run; the agent is told so, and goes on".to_owned());
+    lines.push("a: it does not run, and the work stops".to_owned());
+    lines.join("\n")
 }
 
 /// What stands before every row of a question.
@@ -419,13 +490,23 @@ fn fact(name: &str, value: &Line<'static>, width: usize) -> Vec<Line<'static>> {
     wrap(value, width, &lead, &Span::raw(" ".repeat(9)))
 }
 
-fn command_body(request: &ExecApprovalRequest, width: usize, sandbox: &str) -> Vec<Line<'static>> {
+fn command_rows(request: &ExecApprovalRequest, width: usize) -> Vec<Line<'static>> {
     let mut rows = Vec::new();
     for (number, line) in harmless_lines(&request.command_text).into_iter().enumerate() {
         let mark = if number == 0 { "  $ " } else { "  │ " };
         let (first, rest) = (Span::styled(mark, ACCENT), Span::styled("  ↪ ", DIM));
         rows.extend(wrap(&Line::styled(line, STRONG), width, &first, &rest));
     }
+    rows
+}
+
+/// Whether there is more in a row of a command than its mark.
+fn says_something(row: &Line<'_>) -> bool {
+    row.spans.iter().skip(1).any(|span| !span.content.trim().is_empty())
+}
+
+fn command_facts(request: &ExecApprovalRequest, width: usize, sandbox: &str) -> Vec<Line<'static>> {
+    let mut rows = Vec::new();
     let cwd = Span::styled("  in ", DIM);
     rows.extend(wrap(&Line::raw(shown_path(&request.cwd)), width, &cwd, &Span::raw("     ")));
     rows.push(Line::default());

@@ -149,10 +149,11 @@ fn colour(codes: &str, style: &mut Style) {
             Some(24) => *style = style.remove_modifier(Modifier::UNDERLINED),
             Some(code @ (31..=36 | 91..=96)) => style.fg = basic(code % 10),
             Some(39) => style.fg = None,
-            Some(38 | 48) => {
+            Some(code @ (38 | 48)) => {
                 let (kind, first) = (codes.next().flatten(), codes.next().flatten());
                 match kind {
-                    Some(5) => style.fg = first.and_then(|number| basic(number % 8)),
+                    Some(5) if code == 38 => style.fg = first.and_then(|number| basic(number % 8)),
+                    Some(5) => {}
                     _ => {
                         codes.next();
                         codes.next();
@@ -300,6 +301,12 @@ mod tests {
         assert_eq!(shown("a\x1b]0;x\x1b\\b\x1b]1;y\x07c"), "abc");
         assert_eq!(shown("a\x07b\x1b]0;x"), r"a\u{7}b\u{1b}]0;x");
         assert_eq!(shown("shown\r\r"), "shown");
+    }
+
+    #[test]
+    fn a_background_is_no_colour_of_letters() {
+        let lines = output("\x1b[38;5;1mred\x1b[48;5;2mstill\x1b[48;2;0;255;0m red");
+        assert!(lines[0].spans.iter().all(|span| span.style.fg == Some(Color::Red)), "{lines:?}");
     }
 
     #[test]

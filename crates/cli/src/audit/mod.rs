@@ -14,9 +14,12 @@ use clap::error::ErrorKind;
 use jiff::{Timestamp, Zoned};
 use moment::Edge;
 use sandgate_protocol::visible_line;
-use sandgate_runtime::audit::{AuditEntry, AuditError, Finding, Notice, Problem, Verification};
+use sandgate_runtime::audit::{
+    AuditEntry, AuditError, Finding, Notice, Problem, Record, Verification,
+};
 use sandgate_runtime::audit::{audit_directory, entries, verify, verify_since};
 use serde::Serialize;
+use std::collections::HashSet;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -198,24 +201,31 @@ fn show(directory: &Path, wanted: &Wanted, json: bool) -> Result<(String, u8), A
     Ok((text, 0))
 }
 
-/// What a front end has had recorded since then: a moment and a line for each call.
+/// What sessions and their subagents have had recorded since then: a moment and a line for each call.
 ///
 /// # Errors
 /// When the log cannot be read.
 pub(crate) fn lines_of(
-    front_end: &str,
+    sessions: &[String],
     since: Timestamp,
 ) -> Result<Vec<(String, String)>, AuditError> {
     let Some(home) = config_home() else { return Ok(Vec::new()) };
     let mut rows = calls::Rows::default();
+    let mut sessions: HashSet<String> = sessions.iter().cloned().collect();
     for entry in entries(&audit_directory(&home), Some(since))? {
-        rows.add(entry?, None);
+        let entry = entry?;
+        if let Record::SessionStarted(started) = &entry.record
+            && started.parent.as_ref().is_some_and(|parent| sessions.contains(parent))
+        {
+            sessions.insert(entry.session.clone());
+        }
+        if sessions.contains(&entry.session) {
+            rows.add(entry, None);
+        }
     }
     let zone = jiff::tz::TimeZone::system();
     let line = |row: &Row| match row {
-        Row::Call(call)
-            if call.asked.as_ref().is_some_and(|asked| asked.front_end == front_end) =>
-        {
+        Row::Call(call) if call.asked.is_some() => {
             let time = call.time.to_zoned(zone.clone()).strftime("%H:%M:%S").to_string();
             let parts = [words::decision(call), words::place(call), words::exit(call)];
             let said: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();

@@ -32,6 +32,22 @@ pub(crate) async fn lay_on_desk(
     if *decide != Decide::Elsewhere && !decider.is_person() {
         return Ok(None);
     }
+    lay(session, decide, conversation).await
+}
+
+/// The same for a session whose person sits at the terminal interface.
+pub(crate) async fn lay_beside_terminal(
+    session: &Session,
+    conversation: Option<&str>,
+) -> Option<OnDesk> {
+    lay(session, &Decide::AtTerminal, conversation).await.ok().flatten()
+}
+
+async fn lay(
+    session: &Session,
+    decide: &Decide,
+    conversation: Option<&str>,
+) -> io::Result<Option<OnDesk>> {
     let Some(settings) = settings() else {
         let why = "there is no directory for settings, and so no place for questions; set HOME";
         return needed(decide, io::Error::other(why));

@@ -5,7 +5,7 @@ mod desk;
 mod prompt;
 mod words;
 
-pub(crate) use desk::lay_on_desk;
+pub(crate) use desk::{lay_beside_terminal, lay_on_desk};
 pub(crate) use prompt::{ask_person, is_person_there};
 pub(crate) use words::{Prepared, decision};
 

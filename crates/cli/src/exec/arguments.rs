@@ -1,9 +1,10 @@
 //! What may follow `sandgate exec`: first parsed, then made sense of.
 
 use crate::agent::CliModel;
-use crate::arguments::usage_error;
+use crate::arguments::{Verb, usage_error};
 use crate::decide::Decide;
 use crate::session::CliSession;
+use crate::tui::TuiArguments;
 use base64::Engine as _;
 use clap::error::ErrorKind;
 use sandgate_agent::UserInput;
@@ -27,7 +28,8 @@ settings allow; 77 when a decision was needed and nobody could give it; 130 when
 
 const RESUME_HELP: &str = "\
 Examples:
-  sandgate resume --last 'now the tests'      goes on with the last conversation
+  sandgate resume --last                      goes on with the last conversation, in the terminal interface
+  sandgate resume --last 'now the tests'      with one prompt, as sandgate exec does
   sandgate resume 01a1e495-5d6a 'now the tests'    with the one whose id begins like this
 
 It works where it worked before, unless --cd says otherwise, and with the same model and provider, unless
@@ -60,7 +62,7 @@ pub(crate) struct CliExec {
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = RESUME_HELP,
-    override_usage = "sandgate resume [OPTIONS] ID PROMPT\n       sandgate resume [OPTIONS] --last PROMPT"
+    override_usage = "sandgate resume [OPTIONS] ID [PROMPT]\n       sandgate resume [OPTIONS] --last [PROMPT]"
 )]
 pub(crate) struct CliResume {
     /// The conversation, by its id or the beginning of it; and what the model is to do, or - to read
@@ -102,6 +104,18 @@ pub(crate) struct CliWork {
     json: bool,
 }
 
+impl CliWork {
+    /// Whether a person is there to say what comes next, and nothing here is for one prompt only.
+    fn is_for_a_person(&self) -> bool {
+        let for_one = self.json
+            || !self.image.is_empty()
+            || self.output_last_message.is_some()
+            || self.output_schema.is_some()
+            || self.session.decide.is_some();
+        !for_one && io::stdin().is_terminal() && io::stdout().is_terminal()
+    }
+}
+
 /// What `sandgate exec` or `sandgate resume` is to do.
 #[derive(Debug)]
 pub(crate) struct ExecArguments {
@@ -116,7 +130,7 @@ pub(crate) struct ExecArguments {
 
 /// Which conversation the work belongs to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Which {
+pub(crate) enum Which {
     /// A new one, that is written down.
     New,
     /// A new one that leaves nothing behind.
@@ -134,7 +148,7 @@ pub(crate) fn understand(exec: CliExec) -> Result<ExecArguments, clap::Error> {
 }
 
 /// Turns what was written into what is meant.
-pub(crate) fn understand_resume(resume: CliResume) -> Result<ExecArguments, clap::Error> {
+pub(crate) fn understand_resume(resume: CliResume) -> Result<Verb, clap::Error> {
     let mut words = resume.words.into_iter();
     let conversation = match resume.last {
         true => Which::Last,
@@ -146,7 +160,11 @@ pub(crate) fn understand_resume(resume: CliResume) -> Result<ExecArguments, clap
     };
     let prompt = words.next();
     match words.next() {
-        None => understand_work("resume", resume.work, prompt, conversation),
+        None if prompt.is_none() && resume.work.is_for_a_person() => {
+            let CliWork { model, session, .. } = resume.work;
+            TuiArguments::going_on(conversation, model, session).map(Box::new).map(Verb::Tui)
+        }
+        None => understand_work("resume", resume.work, prompt, conversation).map(Verb::Exec),
         Some(_) => {
             let message =
                 "with --last there is only a prompt; put quotation marks around it".to_owned();

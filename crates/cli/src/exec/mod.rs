@@ -3,7 +3,9 @@
 mod arguments;
 mod show;
 
-pub(crate) use arguments::{CliExec, CliResume, ExecArguments, understand, understand_resume};
+pub(crate) use arguments::{
+    CliExec, CliResume, ExecArguments, Which, understand, understand_resume,
+};
 pub(crate) use show::Show;
 
 use crate::agent::{Conversing, PreparedAgent, converse, start};
@@ -12,7 +14,6 @@ use crate::session::PreparedSession;
 use crate::settings::{SettingsError, config_home};
 use crate::signals::Signals;
 use crate::{exit, notes};
-use arguments::Which;
 use sandgate_agent::rollout::{self, Recorded, RolloutError};
 use sandgate_agent::{Conversation, McpServers, TurnEnd};
 use sandgate_protocol::{
@@ -59,7 +60,8 @@ fn prepare(
     Ok((recorded, session, agent))
 }
 
-fn recorded(which: &Which) -> Result<Option<Recorded>, RolloutError> {
+/// The conversation that is meant, if it is one that was.
+pub(crate) fn recorded(which: &Which) -> Result<Option<Recorded>, RolloutError> {
     let home = config_home().unwrap_or_default();
     let path = match which {
         Which::New | Which::Ephemeral => return Ok(None),

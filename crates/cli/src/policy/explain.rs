@@ -207,6 +207,7 @@ pub(crate) fn in_words(
     approval: AskForApproval,
     sandbox: &SandboxPolicy,
     rules: &Rules,
+    permissions: SandboxPermissions,
 ) -> String {
     let around = match surroundings(directory) {
         Ok(around) => beside(around, sandbox),
@@ -218,7 +219,6 @@ pub(crate) fn in_words(
         SandboxType::None => SandboxAvailability::Unavailable,
         _ => SandboxAvailability::Available,
     };
-    let permissions = SandboxPermissions::UseDefault;
     let terms = Terms { approval, sandbox, permissions, availability };
     let explanation = sandgate_runtime::policy::explain(argv, &judgement, &terms, proposal);
     anstream::adapter::strip_str(&tree(&explanation).render()).to_string()

@@ -2,6 +2,7 @@
 
 use crate::agent::CliModel;
 use crate::arguments::usage_error;
+use crate::exec::Which;
 use crate::session::CliSession;
 use clap::error::ErrorKind;
 use sandgate_tui::Manner;
@@ -42,10 +43,24 @@ pub(crate) struct CliTui {
 /// How to work.
 #[derive(Debug)]
 pub(crate) struct TuiArguments {
+    pub(super) conversation: Which,
     pub(super) prompt: Option<String>,
     pub(super) manner: Manner,
     pub(super) model: CliModel,
     pub(super) session: CliSession,
+}
+
+impl TuiArguments {
+    /// To go on with a conversation.
+    pub(crate) fn going_on(
+        conversation: Which,
+        model: CliModel,
+        session: CliSession,
+    ) -> Result<Self, clap::Error> {
+        let wrong = |message: String| usage_error("resume", ErrorKind::ValueValidation, message);
+        session.check().map_err(wrong)?;
+        Ok(Self { conversation, prompt: None, manner: Manner::Drawn, model, session })
+    }
 }
 
 /// Turns what was written into what is meant.
@@ -57,6 +72,7 @@ pub(crate) fn understand(cli: CliTui) -> Result<TuiArguments, clap::Error> {
         return Err(usage_error("tui", ErrorKind::ArgumentConflict, message));
     }
     Ok(TuiArguments {
+        conversation: Which::New,
         prompt: cli.prompt.filter(|prompt| !prompt.trim().is_empty()),
         manner: if cli.plain { Manner::Plain } else { Manner::Drawn },
         model: cli.model,

@@ -1,21 +1,23 @@
 //! What the interface cannot do by itself: open sessions by the settings, explain, review, look up.
 
 use crate::agent::{CliModel, Conversing, converse};
+use crate::decide::lay_beside_terminal;
 use crate::sandbox::Mode;
 use crate::session::{Asking, CliSession, PreparedSession};
 use crate::settings::{SettingsError, config_home};
-use crate::trust::{self, Asked};
+use crate::trust::{self, Asked, Seen};
 use crate::{audit, policy, review};
 use clap::ValueEnum as _;
 use jiff::Timestamp;
 use sandgate_agent::{ConversationOptions, Provider, default_model, rollout};
 use sandgate_protocol::{
-    AskForApproval, NetworkAccess, SandboxPolicy, SessionSource, visible_line,
+    AskForApproval, NetworkAccess, SandboxPermissions, SandboxPolicy, SessionSource, visible_line,
 };
 use sandgate_runtime::policy::Rules;
-use sandgate_runtime::{Requester, Runtime, Stop, enforcement};
-use sandgate_tui::{Backstage, Change, Info, Opened, Reviewed};
-use std::cell::Cell;
+use sandgate_runtime::{Requester, Runtime, Session, Stop, enforcement};
+use sandgate_tui::{Attending, Backstage, Change, Info, Opened, Reviewed};
+use std::any::Any;
+use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -29,8 +31,10 @@ pub(super) struct CliBackstage {
     model: CliModel,
     began: Timestamp,
     now: Option<Now>,
-    /// The person was shown what the project loosens.
-    seen: Cell<bool>,
+    /// Those that were opened, by what they are called in the record.
+    sessions: Vec<String>,
+    /// The files of the project of which the person was shown what they loosen.
+    seen: RefCell<Option<Vec<String>>>,
 }
 
 /// What holds in the session that is open.
@@ -45,7 +49,15 @@ struct Now {
 impl CliBackstage {
     pub(super) fn new(runtime: Arc<Runtime>, session: CliSession, model: CliModel) -> Self {
         let began = Timestamp::now();
-        Self { runtime, session, model, began, now: None, seen: Cell::new(false) }
+        Self {
+            runtime,
+            session,
+            model,
+            began,
+            now: None,
+            sessions: Vec::new(),
+            seen: RefCell::default(),
+        }
     }
 
     /// Opens a session, and goes on with a conversation in it if one is named. Also says where figures
@@ -80,6 +92,7 @@ impl CliBackstage {
         let conversing = Conversing { recorded, recorded_in: home, output_schema: None };
         let opened = converse(Arc::clone(&self.runtime), prepared, agent, conversing);
         let (session, conversation) = opened.map_err(|error| error.to_string())?;
+        self.sessions.push(session.id().to_owned());
         let own_env = std::env::vars_os().collect();
         Ok((Opened { session, conversation, mcp_servers, own_env, notes, info }, collector))
     }
@@ -155,11 +168,16 @@ impl Backstage for CliBackstage {
         }
     }
 
-    fn explain(&self, command: &[String], cwd: &Path) -> String {
-        match &self.now {
-            Some(now) => policy::in_words(command, cwd, now.approval, &now.sandbox, &now.rules),
-            None => String::new(),
-        }
+    fn attend<'a>(&'a self, session: &'a Session, conversation: Option<&'a str>) -> Attending<'a> {
+        Box::pin(async move {
+            let on_desk = lay_beside_terminal(session, conversation).await?;
+            Some(Box::new(on_desk) as Box<dyn Any>)
+        })
+    }
+
+    fn explain(&self, command: &[String], cwd: &Path, permissions: SandboxPermissions) -> String {
+        let Some(Now { approval, sandbox, rules, .. }) = &self.now else { return String::new() };
+        policy::in_words(command, cwd, *approval, sandbox, rules, permissions)
     }
 
     fn review(&self, requester: Requester, stop: Stop) -> Reviewed {
@@ -175,24 +193,23 @@ impl Backstage for CliBackstage {
     }
 
     fn audit(&self) -> Result<Vec<(String, String)>, String> {
-        audit::lines_of(FRONT_END, self.began).map_err(|error| error.to_string())
+        audit::lines_of(&self.sessions, self.began).map_err(|error| error.to_string())
     }
 
     fn trust(&self, answer: Option<bool>) -> Result<(String, bool), String> {
         let said = |error: SettingsError| error.into_message();
         let directory = self.directory();
-        let (text, loosens) = trust::look(&directory).map_err(said)?;
+        let Seen { text, loosens, fingerprints } = trust::look(&directory).map_err(said)?;
+        let before = self.seen.replace(Some(fingerprints.clone()));
         match answer {
-            None => {
-                self.seen.set(true);
-                Ok((format!("{text}/trust yes and /trust no change that."), false))
-            }
-            // What it loosens has to be seen first.
-            Some(true) if loosens && !self.seen.replace(true) => {
+            None => Ok((format!("{text}/trust yes and /trust no change that."), false)),
+            // What it loosens has to be seen first, as it is now.
+            Some(true) if loosens && before.as_ref() != Some(&fingerprints) => {
                 Ok((format!("{text}To trust it with that, write /trust yes once more."), false))
             }
             Some(trusted) => {
-                trust::decide(&directory, trusted).map(|text| (text, true)).map_err(said)
+                let decided = trust::decide(&directory, trusted, &fingerprints);
+                decided.map(|text| (text, true)).map_err(said)
             }
         }
     }

@@ -6,8 +6,9 @@ mod backstage;
 pub(crate) use arguments::{CliTui, TuiArguments, understand};
 
 use crate::trust::OpenTrust;
-use crate::{exit, notes, settings, telemetry};
+use crate::{exec, exit, notes, settings, telemetry};
 use backstage::CliBackstage;
+use sandgate_agent::rollout::Recorded;
 use sandgate_config::TrustState;
 use sandgate_runtime::Runtime;
 use sandgate_tui::{Colours, Ended, Manner, Options, Trust, ask_trust, run};
@@ -35,7 +36,12 @@ pub(crate) fn tui(mut arguments: TuiArguments) -> ExitCode {
     ExitCode::from(code)
 }
 
-fn work(arguments: TuiArguments) -> Result<u8, String> {
+fn work(mut arguments: TuiArguments) -> Result<u8, String> {
+    let recorded = exec::recorded(&arguments.conversation).map_err(|error| error.to_string())?;
+    if let Some(Recorded { meta, .. }) = &recorded {
+        arguments.session.cd.get_or_insert_with(|| meta.cwd.clone());
+        arguments.model.goes_on(meta);
+    }
     // It forks, and that must come before threads.
     let runtime = Arc::new(Runtime::start().map_err(|error| error.to_string())?);
     let colours = colours();
@@ -44,7 +50,8 @@ fn work(arguments: TuiArguments) -> Result<u8, String> {
         return Ok(exit::REFUSED);
     }
     let mut backstage = CliBackstage::new(runtime, arguments.session, arguments.model);
-    let (opened, collector) = backstage.open(None)?;
+    let (opened, collector) =
+        backstage.open(recorded.as_ref().map(|recorded| recorded.meta.id.as_str()))?;
     let _telemetry = telemetry::start(collector.as_deref());
     let asynchronous = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let asynchronous = asynchronous.map_err(|error| error.to_string())?;
@@ -55,7 +62,7 @@ fn work(arguments: TuiArguments) -> Result<u8, String> {
     asynchronous.shutdown_background();
     let Ended { conversation, signal } = ended.map_err(|error| error.to_string())?;
     if let Some(id) = conversation {
-        let hint = format!("go on with: sandgate resume {id} 'what comes next'");
+        let hint = format!("go on with: sandgate resume {id}");
         let _ = io::stderr().write_all(&notes::hint(&hint));
     }
     Ok(signal.map_or(0, exit::of_signal))

@@ -81,6 +81,11 @@ impl Session {
         status
     }
 
+    /// What it is called by in the record.
+    pub fn id(&self) -> &str {
+        self.services.id()
+    }
+
     /// What kind of front end it belongs to.
     pub fn front_end(&self) -> &str {
         &self.services.config.front_end

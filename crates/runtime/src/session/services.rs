@@ -185,6 +185,11 @@ impl Services {
         Ok(services)
     }
 
+    /// What the session is called by in the record.
+    pub(super) fn id(&self) -> &str {
+        &self.id
+    }
+
     /// Its name, if it is a subagent's session.
     pub(crate) fn agent(&self) -> Option<String> {
         self.above.as_ref().map(|above| above.agent.clone())

@@ -1,10 +1,14 @@
 //! Which keys answer a question.
 
 use super::{Bench, blocked, patch, question};
-use crate::app::{Effect, Message};
+use crate::app::{Change, Effect, Message};
 use crate::composer::Composer;
+use crate::question::{Asked, Question};
 use crossterm::event::KeyCode;
-use sandgate_protocol::{ApprovalId, Event, GrantScope, ReviewDecision};
+use sandgate_protocol::{
+    AgentEvent, ApprovalId, CallId, Event, ExecApprovalRequest, GrantScope, Notice, ReviewDecision,
+    SandboxPermissions,
+};
 
 fn answers(bench: &Bench) -> Vec<ReviewDecision> {
     let decision = |effect: &Effect| match effect {
@@ -151,6 +155,12 @@ fn the_next_message_waits() {
     assert_eq!(bench.app.composer.text(), "third");
     bench.tell(Message::WorkOver { failure: None });
     assert_eq!(bench.effects.last(), Some(&Effect::Interrupt));
+    bench.key(KeyCode::Enter);
+    say(&mut bench, "fourth");
+    bench.write("half of the fi");
+    bench.key(KeyCode::Esc);
+    assert_eq!(bench.app.composer.text(), "fourth\nhalf of the fi");
+    assert!(bench.app.queue.is_empty());
 }
 
 /// spec TUI.14: Ctrl-C empties the composer, then calls the work off, and pressed twice with nothing to do
@@ -177,4 +187,172 @@ fn there_are_ways_out() {
         }
         assert_eq!(bench.effects, [Effect::Quit], "{leave}");
     }
+}
+
+/// spec TUI.24: A question whose yes means to run without the sandbox says so in its title and in every
+/// answer that means it, also in those that are kept; one that only has a justification does not.
+#[test]
+fn what_a_yes_means_is_said_with_every_yes() {
+    let shown = |without_sandbox| {
+        let mut bench = Bench::new((80, 24));
+        bench.hear(Event::ExecApprovalRequest(Box::new(ExecApprovalRequest {
+            justification: Some("to fetch the newest index".to_owned()),
+            without_sandbox,
+            ..question("a", "cargo update")
+        })));
+        bench.shown()
+    };
+    let outside = shown(true);
+    for words in [
+        "This wants to leave the sandbox",
+        "[y] once WITHOUT the sandbox",
+        "[s] session WITHOUT the sandbox",
+        "[r] always WITHOUT the sandbox (rule:",
+    ] {
+        assert!(outside.contains(words), "{words}: {outside}");
+    }
+    let inside = shown(false);
+    assert!(inside.contains("May this run?"), "{inside}");
+    assert!(!inside.contains("WITHOUT") && !inside.contains("leave the sandbox"), "{inside}");
+}
+
+/// spec TUI.25: However long a command is, its first and its last line, why it is asked about, what was
+/// blocked and what confines it are on the screen; where there is no room for that, a yes counts only after
+/// the end was shown.
+#[test]
+fn a_long_command_hides_nothing_that_matters() {
+    let script: String = (1..=40).map(|number| format!("echo line {number}\n")).collect();
+    let long = |size| {
+        let mut bench = Bench::new(size);
+        bench.hear(Event::ExecApprovalRequest(Box::new(ExecApprovalRequest {
+            command_text: script.trim_end().to_owned(),
+            agent: None,
+            risk: None,
+            ..blocked("a")
+        })));
+        bench.draw();
+        bench.pass(300);
+        bench
+    };
+    let mut bench = long((80, 24));
+    let shown = bench.shown();
+    for words in ["$ echo line 1\n", "echo line 40", "why ", "blocked ", "sandbox ", "more rows"] {
+        assert!(shown.contains(words), "{words}: {shown}");
+    }
+    bench.key(KeyCode::PageDown);
+    let shown = bench.shown();
+    assert!(shown.contains("echo line 12\n") && shown.contains("why "), "{shown}");
+    bench.key(KeyCode::Char('y'));
+    assert_eq!(answers(&bench), [ReviewDecision::Approved]);
+
+    let mut bench = long((30, 10));
+    bench.key(KeyCode::Char('y'));
+    bench.key(KeyCode::Char('g'));
+    assert_eq!(answers(&bench), []);
+    for _ in 0..10 {
+        bench.key(KeyCode::PageDown);
+        bench.draw();
+        bench.pass(300);
+    }
+    bench.key(KeyCode::Char('y'));
+    assert_eq!(answers(&bench), [ReviewDecision::Approved]);
+}
+
+/// A patch's diff stands in a plain question once.
+#[test]
+fn a_plain_question_shows_a_diff_once() {
+    let asked = Asked::Patch(Box::new(patch("a", "@@ -1 +1 @@\n-old\n+the new line\n")));
+    let lines = Question::new(asked).plain("");
+    let count = lines.iter().filter(|line| line.contains("the new line")).count();
+    assert_eq!(count, 1, "{lines:#?}");
+}
+
+/// spec TUI.15: A sandbox is given up only by a second Enter.
+#[test]
+fn giving_up_the_sandbox_is_confirmed() {
+    let mut bench = Bench::new((80, 24));
+    bench.write("/sandbox danger-full-access");
+    bench.key(KeyCode::Enter);
+    assert_eq!(bench.effects, []);
+    assert!(bench.shown().contains("WITHOUT any sandbox"), "{}", bench.shown());
+    bench.key(KeyCode::Enter);
+    let change = Change::Sandbox("danger-full-access".to_owned());
+    assert_eq!(bench.effects, [Effect::Change(change)]);
+
+    let mut bench = Bench::new((80, 24));
+    for line in ["/sandbox danger-full-access", "/status", "/sandbox danger-full-access"] {
+        bench.control('u');
+        bench.write(line);
+        bench.key(KeyCode::Enter);
+    }
+    assert_eq!(bench.effects, [], "something else came in between");
+}
+
+/// spec TUI.26: What explains a question tells what led to it and what each of its answers does, and ends in
+/// nothing else.
+#[test]
+fn an_explanation_is_of_this_question() {
+    let mut bench = Bench::new((100, 40));
+    bench.hear(Event::ExecApprovalRequest(Box::new(blocked("a"))));
+    bench.draw();
+    bench.pass(300);
+    bench.key(KeyCode::Char('e'));
+    let [Effect::Explain { permissions, .. }] = bench.effects.as_slice() else {
+        panic!("{:?}", bench.effects);
+    };
+    assert_eq!(*permissions, SandboxPermissions::UseDefault);
+    let text = "git push origin main\n└─ runs, nobody is asked".to_owned();
+    bench.tell(Message::Explained { id: ApprovalId::new("a"), text });
+    let shown = bench.shown();
+    let at = |words: &str| shown.find(words).unwrap_or_else(|| panic!("{words}: {shown}"));
+    let told = [
+        "Before it ran, your policy said:",
+        "runs, nobody is asked",
+        "It ran, and the sandbox blocked:",
+        "140.82.121.4:443",
+        "So you are asked now: the sandbox blocked it",
+        "g: it runs again in the sandbox, and may also: reach the network",
+        "y: it runs this once, WITHOUT the sandbox",
+        "r: a rule is kept: what begins with git push runs unasked, WITHOUT the sandbox",
+        "a: it does not run, and the work stops",
+    ];
+    assert!(told.map(at).is_sorted(), "{shown}");
+
+    let mut bench = Bench::new((80, 24));
+    bench.hear(Event::ExecApprovalRequest(Box::new(ExecApprovalRequest {
+        justification: Some("it needs the network".to_owned()),
+        without_sandbox: true,
+        ..question("a", "cargo update")
+    })));
+    bench.draw();
+    bench.pass(300);
+    bench.key(KeyCode::Char('e'));
+    let escalated = SandboxPermissions::RequireEscalated;
+    assert!(
+        matches!(bench.effects.as_slice(), [Effect::Explain { permissions, .. }] if *permissions == escalated)
+    );
+}
+
+/// spec TUI.27: A command that is refused is shown above the reason.
+#[test]
+fn what_was_refused_is_shown() {
+    let mut bench = Bench::new((80, 24));
+    for (id, input) in [
+        ("one", r#"{"command":["rm","-rf","/"]}"#),
+        ("two", r#"{"command":"rm -rf /two"}"#),
+        ("three", "no JSON"),
+    ] {
+        bench.agent(AgentEvent::ToolCallBegin {
+            call_id: CallId::new(id),
+            tool: "shell".to_owned(),
+            input: input.to_owned(),
+        });
+        let message = format!("refused: {id}");
+        bench.hear(Event::Error(Notice { call_id: Some(CallId::new(id)), message }));
+    }
+    let shown = bench.shown();
+    let at = |words: &str| shown.find(words).unwrap_or_else(|| panic!("{words}: {shown}"));
+    let told =
+        ["$ rm -rf /\n", "✗ refused: one", "$ rm -rf /two\n", "✗ refused: two", "✗ refused: three"];
+    assert!(told.map(at).is_sorted(), "{shown}");
 }

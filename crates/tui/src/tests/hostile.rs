@@ -81,6 +81,7 @@ proptest! {
         let request = ExecApprovalRequest {
             reason: sandgate_protocol::visible(&words),
             justification: Some(sandgate_protocol::visible(&words)),
+            without_sandbox: true,
             agent: Some(words.clone()),
             cwd: words.clone().into(),
             proposed_rule: Some(vec!["git".to_owned(), words.clone()]),
