@@ -5,6 +5,7 @@
 
 #![cfg(target_os = "linux")]
 
+#[expect(dead_code, reason = "only the way to sign in is needed here")]
 #[path = "support/http.rs"]
 mod http;
 mod support;
