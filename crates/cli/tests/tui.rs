@@ -384,7 +384,8 @@ fn a_conversation_is_gone_on_with() {
     let screen = first.sees("Recorded in this session");
     let recorded = screen.split("Recorded in this session").nth(1).unwrap();
     assert!(recorded.contains("in the second") && !recorded.contains("in the first"), "{screen}");
-    let conversation = first.world.sandgate(&["sessions", "show", id.trim()]).stdout();
+    let shown = first.world.sandgate(&["sessions", "show", id.trim()]);
+    let conversation = shown.stdout();
     for said in ["begin", "first done", "go on", "second done"] {
         assert!(conversation.contains(said), "{said}: {conversation}");
     }
