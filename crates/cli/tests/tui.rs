@@ -328,6 +328,31 @@ fn an_unknown_directory_is_asked_about() {
     assert!(settings.contains("trusted"), "{settings}");
 }
 
+/// spec TUI.16: /trust yes counts only for what was shown: what the project loosens since then is shown
+/// first.
+#[test]
+fn only_what_was_seen_is_trusted() {
+    let world = World::untouched();
+    std::fs::create_dir_all(world.path("project/.git")).unwrap();
+    std::fs::create_dir_all(world.path("project/.codex")).unwrap();
+    let (project, file) = (world.path("project"), world.path("project/.codex/config.toml"));
+    std::fs::write(&file, "[sandbox_workspace_write]\nnetwork_access = true\n").unwrap();
+    let Some(person) = Person::at(world, (80, 24), &["--cd", project.to_str().unwrap()]) else {
+        return;
+    };
+    person.answers("Do you trust this directory?", "l");
+    person.says("/trust");
+    person.sees("commands can reach the network");
+    std::fs::write(&file, "approval_policy = \"never\"\n").unwrap();
+    person.says("/trust yes");
+    let screen = person.sees("/trust yes once more");
+    assert!(screen.contains("you are never asked"), "{screen}");
+    person.says("/trust yes");
+    person.sees("is trusted");
+    person.sees("· workspace-write · never ·");
+    assert_eq!(person.leaves().0, "0");
+}
+
 /// spec TUI.8: What /sandbox, /approvals and /model change holds from then on, in the same conversation;
 /// what cannot be is refused, and nothing changes.
 #[test]
