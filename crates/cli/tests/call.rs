@@ -326,7 +326,7 @@ fn a_question_does_not_wait_for_ever() {
     let result: Value = serde_json::from_str(&running.line()).unwrap();
     assert_eq!(result["error"], "approval_timeout");
     drop(say);
-    assert_eq!(running.wait().code, Some(0));
+    assert_eq!(running.wait().code, Some(77));
     assert!(!world.path("made").exists());
 }
 
@@ -346,7 +346,7 @@ fn a_question_at_the_terminal_does_not_wait_for_ever_either() {
     let shown = outcome.stdout();
     assert!(shown.contains("touch made"), "the question was shown: {shown}");
     assert!(shown.contains("\"error\":\"approval_timeout\""), "{shown}");
-    assert!(shown.contains("exit code 0"), "{shown}");
+    assert!(shown.contains("exit code 77"), "{shown}");
     assert!(!world.path("made").exists());
 }
 

@@ -403,8 +403,9 @@ fn what_the_document_says_holds() {
         expected-statuses = [\"2xx\", \"401\", \"403\", \"404\", \"409\", \"422\", \"429\"]\n";
     fs::write(world.path("schemathesis.toml"), settings).unwrap();
     let mut command = world.other(checker.to_str().unwrap());
-    // A conversation that was closed can still be read, which it takes for a mistake. And streams that never
-    // end by themselves are left to the tests that read them.
+    // A conversation that was closed can still be read, which it takes for a mistake. Streams that never end
+    // by themselves are left to the tests that read them. Its phase of coverage breaks down by itself on some
+    // versions of Python ("AST constructor recursion depth mismatch").
     command.args([
         "--config-file",
         "schemathesis.toml",
@@ -412,8 +413,12 @@ fn what_the_document_says_holds() {
         "openapi.json",
         "--checks",
         "all",
+        "--exclude-checks",
+        "use_after_free",
+        "--phases",
+        "fuzzing,stateful",
         "--max-examples",
-        "15",
+        "30",
     ]);
     command.args(["--seed", "1", "--request-timeout", "20", "--workers", "2", "--no-color"]);
     command.args(["--exclude-path-regex", "/events$|/output$"]);

@@ -1,8 +1,8 @@
 //! The terminal interface: what happened, drawn; what a person types, decided.
 //!
-//! The state is a fold of the session's events and the person's keys ([`App`](app::App)); it is drawn as
+//! The state is a fold of the session's events and the person's keys (`App`); it is drawn as
 //! lines, and what is finished goes into the terminal's own scrollback. Text from models, commands and
-//! files becomes a span in one place only ([`text`]), and bytes for the terminal in another ([`paint`]).
+//! files becomes a span in one place only (`text`), and bytes for the terminal in another (`paint`).
 
 #![forbid(unsafe_code)]
 

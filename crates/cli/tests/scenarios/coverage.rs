@@ -5,17 +5,8 @@ use crate::scenario::{Call, Case, Machine};
 const PAGE: &str = include_str!("../../../../docs/approval-matrix.md");
 
 /// Every answer that a person, or the lack of one, can give to the question after a denial.
-const ANSWERS: [&str; 9] = [
-    "yes",
-    "yes, for the session",
-    "grant",
-    "grant, for the session",
-    "no",
-    "no, …",
-    "abort",
-    "leave",
-    "wait",
-];
+const ANSWERS: [&str; 8] =
+    ["yes", "grant", "grant, for the session", "no", "no, …", "abort", "leave", "wait"];
 
 /// What happens beside the matrix, by a scenario of this name.
 const OTHERS: [&str; 8] = [

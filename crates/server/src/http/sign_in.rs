@@ -30,7 +30,7 @@ pub(crate) struct SignedIn {
     path = "/console/sign-in",
     tag = "server",
     request_body = SignIn,
-    responses((status = 200, body = SignedIn), (status = 401, body = Problem)),
+    responses((status = 200, body = SignedIn)),
     security(())
 )]
 pub(super) async fn sign_in(

@@ -273,7 +273,7 @@ export async function terminal({ page: open }) {
   await screen.getByText("got after, 5 letters").waitFor();
   // What is sent at once is counted in bytes, and no letter is cut.
   const parts = await page.evaluate(async () => {
-    const { beginning } = await import("/terminals.js");
+    const { beginning } = await import("/assets/terminals.js");
     return ["abc", "äöü", "a😀b", ""].map((text) => beginning(text, 4));
   });
   same(parts, ["abc", "äö", "a", ""], "beginnings");

@@ -179,7 +179,7 @@ fn a_longer_conversation_begins_like_a_shorter() {
 
 /// The messages without the marks up to where a provider keeps them.
 fn without_marks(value: &Value) -> Vec<Value> {
-    let text = value.to_string().replace(r#""cache_control":{"type":"ephemeral"},"#, "");
+    let text = value.to_string().replace(r#","cache_control":{"type":"ephemeral"}"#, "");
     serde_json::from_str(&text).unwrap()
 }
 

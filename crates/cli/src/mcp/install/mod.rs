@@ -281,7 +281,7 @@ mod tests {
         for (before, after) in [
             ("{\"a\":1}", "{\"a\":1,\n  \"servers\""),
             ("{\n  \"a\": 1 // one, and more\n}", "{\n  \"a\": 1, // one, and more\n  \"servers\""),
-            ("{\n  \"a\": 1 /* a\n b */\n}", "{\n  \"a\": 1,\n  \"servers\""),
+            ("{\n  \"a\": 1 /* a\n b */\n}", "{\n  \"a\": 1,\n \"servers\""),
             ("{ // none yet\n}", "{ // none yet\n  \"servers\""),
             ("{}", "{\n  \"servers\""),
         ] {
