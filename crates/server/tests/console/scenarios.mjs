@@ -449,7 +449,9 @@ export async function keys({ page: open }) {
   await page.getByText("no, with a word to the model").waitFor();
   await page.keyboard.press("Escape");
   await page.getByRole("dialog").waitFor({ state: "hidden" });
+  await page.locator("main textarea, main input").first().waitFor();
   await page.keyboard.press("/");
+  await page.waitForFunction(() => document.activeElement?.matches("main textarea, main input"));
   await page.keyboard.type("123?");
   const written = await page.evaluate(() => document.activeElement.value);
   same(written, "123?", "what was written where keys are letters");
