@@ -46,9 +46,8 @@ impl Default for TerminalSize {
 impl Spawner {
     /// Prepares to start processes.
     ///
-    /// On Linux this forks a small process that stays until the last clone of this value is
-    /// dropped. Call it early, before the program has threads and a large heap: it works later
-    /// too, only slower.
+    /// On Linux the first command that nothing confines, and the first in each cage, has a small process
+    /// forked for it and its like. The last one goes when the last clone of this value is dropped.
     ///
     /// # Errors
     /// When the system makes no process for it.

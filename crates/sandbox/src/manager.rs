@@ -104,9 +104,10 @@ impl SandboxManager {
         return self.cages.confine(params, &policy, &workspace, &extras, network, self.ours());
         #[cfg(not(target_os = "linux"))]
         {
-            let layout =
-                crate::Layout::beside(&policy, &workspace, &params.env, &extras, &self.ours())?;
-            self.confine(params, &layout, network)
+            let ours = self.ours();
+            let roots =
+                crate::roots::Unsearched::of(&policy, &workspace, &params.env, &extras, ours)?;
+            self.confine(params, &roots.search(), network)
         }
     }
 
