@@ -249,6 +249,8 @@ fn close_range(first: libc::c_uint, last: libc::c_uint) {
 
 /// The stack that a command's process uses between its making and its exec.
 pub(super) struct ChildStack {
+    base: *mut c_void,
+    /// Where it begins.
     top: *mut c_void,
     size: usize,
 }
@@ -261,22 +263,23 @@ impl ChildStack {
 
     /// Maps a stack; it lives as long as this process.
     pub(super) fn map() -> Result<Self, Errno> {
-        Self::of_size(Self::SIZE)
+        Self::with_room_above(Self::SIZE, 0)
     }
 
-    /// The same with room for the life of a guard.
+    /// The same with room for the life of a guard, which keeps what is around the end of its stack when
+    /// it drops its host's memory. Nothing of the host's may lie there.
     pub(super) fn roomy() -> Result<Self, Errno> {
-        Self::of_size(Self::ROOMY)
+        Self::with_room_above(Self::ROOMY, 2 * super::forget::KEPT)
     }
 
-    fn of_size(size: usize) -> Result<Self, Errno> {
+    fn with_room_above(size: usize, above: usize) -> Result<Self, Errno> {
         let flags = MapFlags::PRIVATE | MapFlags::STACK;
+        let access = ProtFlags::READ | ProtFlags::WRITE;
         // SAFETY: an anonymous mapping at an address of the kernel's choice overlaps nothing.
-        let base = unsafe {
-            mmap_anonymous(ptr::null_mut(), size, ProtFlags::READ | ProtFlags::WRITE, flags)
-        }?;
-        // SAFETY: one past the end of the mapping, which is where a stack that grows down begins.
-        Ok(Self { top: unsafe { base.byte_add(size) }, size })
+        let base = unsafe { mmap_anonymous(ptr::null_mut(), size + above, access, flags) }?;
+        // SAFETY: inside of the mapping, or one past its end, which is where a stack that grows down
+        // begins.
+        Ok(Self { base, top: unsafe { base.byte_add(size) }, size: size + above })
     }
 
     /// Gives it back.
@@ -284,8 +287,8 @@ impl ChildStack {
     /// # Safety
     /// Nobody may use it any more, nor be given it again.
     pub(super) unsafe fn unmap(&mut self) {
-        // SAFETY: the mapping ends at its top and is as long as it says.
-        let _ = unsafe { munmap(self.top.byte_sub(self.size), self.size) };
+        // SAFETY: this is the whole mapping.
+        let _ = unsafe { munmap(self.base, self.size) };
     }
 }
 
