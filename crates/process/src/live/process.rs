@@ -65,7 +65,7 @@ use tokio_util::sync::CancellationToken;
 /// // On a terminal of its own: what is typed shows, and then what the program makes of it.
 /// let moment = cat.moment(Deed::Typing);
 /// cat.type_in("meow\n".into(), Duration::from_secs(10)).await;
-/// let wanted = regex::Regex::new("(?s)meow.*meow")?;
+/// let wanted = regex::bytes::Regex::new("(?s)meow.*meow")?;
 /// let limit = Duration::from_secs(10);
 /// let cancel = tokio_util::sync::CancellationToken::new();
 /// let patience = Patience { limit, pattern: Some(&wanted), cancel: &cancel };
