@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 const PAGE: &str = include_str!("../../../docs/library.md");
 const AGENT: &str = include_str!("../examples/agent.rs");
 
-/// Cargo builds examples beside the tests.
+/// Cargo builds examples with the tests, unless it is told to build this one test alone.
 fn program() -> PathBuf {
     let test = std::env::current_exe().unwrap();
     test.ancestors().nth(2).unwrap().join("examples/agent")
@@ -24,7 +24,7 @@ fn run(workspace: &Path, answer: &str) -> String {
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
-        .unwrap_or_else(|error| panic!("{}: {error}", program().display()));
+        .unwrap_or_else(|error| panic!("cargo build --example agent: {error}"));
     agent.stdin.take().unwrap().write_all(answer.as_bytes()).unwrap();
     let ended = agent.wait_with_output().unwrap();
     let printed = String::from_utf8(ended.stdout).unwrap();
