@@ -68,6 +68,7 @@ mod served;
 mod session;
 #[cfg(unix)]
 mod snapshot;
+mod steady_path;
 mod telemetry;
 mod terminal;
 mod tools;
