@@ -13,8 +13,10 @@ mod reach;
 mod reasons;
 mod rust;
 mod spec;
+mod threats;
 mod tree;
 mod unsafety;
+mod variables;
 
 use anyhow::Context as _;
 use std::fmt;
@@ -52,6 +54,8 @@ const CHECKS: &[fn(&Tree) -> Vec<Finding>] = &[
     links::check,
     leftovers::check,
     reasons::check,
+    threats::check,
+    variables::check,
 ];
 
 /// Runs every check on the workspace and prints what they found.
