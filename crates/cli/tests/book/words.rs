@@ -72,9 +72,16 @@ impl Commands {
     }
 }
 
-/// Every line of code on a page that begins with the program's name, with its place.
-pub(crate) fn command_lines(page: &Page) -> Vec<(String, String)> {
-    let is_ours = |line: &str| line.starts_with("sandgate ");
+/// The chores of the project, if its sources are here: the names that `cargo xtask` knows.
+pub(crate) fn chores() -> Option<Vec<String>> {
+    let source = fs::read_to_string(root().join("xtask/src/main.rs")).ok()?;
+    let names = source.split("name: \"").skip(1).filter_map(|rest| rest.split('"').next());
+    Some(names.map(str::to_owned).collect())
+}
+
+/// Every line of code on a page that begins with these words, with its place.
+pub(crate) fn lines_that_begin(page: &Page, words: &str) -> Vec<(String, String)> {
+    let is_meant = |line: &str| line.starts_with(words);
     let spans = page
         .spans
         .iter()
@@ -83,5 +90,5 @@ pub(crate) fn command_lines(page: &Page) -> Vec<(String, String)> {
         let lines = block.text.lines().map(|line| line.trim().trim_start_matches("$ "));
         lines.map(|line| (block.place.clone(), line.to_owned()))
     });
-    spans.chain(blocks).filter(|(_, line)| is_ours(line)).collect()
+    spans.chain(blocks).filter(|(_, line)| is_meant(line)).collect()
 }
