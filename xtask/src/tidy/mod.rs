@@ -3,6 +3,7 @@
 //! Each check is one file and one line in [`CHECKS`]. It reads a [`Tree`] and returns findings; it
 //! neither prints nor stops at the first one. `docs/spec/tidy.md` says what each check promises.
 
+mod explained;
 mod layers;
 mod leftovers;
 mod length;
@@ -54,6 +55,7 @@ const CHECKS: &[fn(&Tree) -> Vec<Finding>] = &[
     links::check,
     leftovers::check,
     reasons::check,
+    explained::check,
     threats::check,
     variables::check,
 ];

@@ -34,7 +34,7 @@ pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
 mod tests {
     use super::*;
 
-    /// spec TIDY.35: A line of what holds in the threat model that names no sentence of the specification, or
+    /// spec TIDY.36: A line of what holds in the threat model that names no sentence of the specification, or
     /// one that there is not, is a finding.
     #[test]
     fn a_line_without_a_proof_is_found() {

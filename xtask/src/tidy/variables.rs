@@ -85,7 +85,7 @@ fn word(token: &TokenTree) -> Option<(usize, String)> {
 mod tests {
     use super::*;
 
-    /// spec TIDY.36: A variable of the environment that shipped sources read and docs/environment.md does not
+    /// spec TIDY.37: A variable of the environment that shipped sources read and docs/environment.md does not
     /// name is a finding.
     #[test]
     fn a_variable_that_nobody_is_told_of_is_found() {
