@@ -5,17 +5,17 @@ use std::process::{Command, ExitCode};
 
 /// The tests that make pages, as cargo is told of them.
 const PAGES: &[&[&str]] = &[
-    &["--package", "sandgate-config", "--test", "page"],
-    &["--package", "sandgate-policy", "--test", "approval_matrix"],
-    &["--package", "sandgate", "--bin", "sandgate", "reference::"],
-    &["--package", "sandgate", "--test", "reference"],
+    &["--test", "page", "--test", "approval_matrix", "--test", "reference"],
+    &["--bin", "sandgate", "reference::"],
 ];
 
 pub(crate) fn run(args: &[String]) -> anyhow::Result<ExitCode> {
     anyhow::ensure!(args.is_empty(), "docs takes no arguments");
     for page in PAGES {
         let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-        cargo.current_dir(crate::workspace_root()).args(["test", "--quiet"]).args(*page);
+        // All packages, so that what was built for other tests is used again.
+        cargo.current_dir(crate::workspace_root());
+        cargo.args(["test", "--quiet", "--workspace"]).args(*page);
         let status = cargo.env("SANDGATE_BLESS", "1").status().context("cannot start cargo")?;
         if !status.success() {
             return Ok(ExitCode::FAILURE);
