@@ -1,5 +1,7 @@
 //! Writes the pages anew that are made from the code. The tests that compare them do it, if they are told to.
 
+#![expect(clippy::disallowed_methods, reason = "runs cargo")]
+
 use anyhow::Context as _;
 use std::process::{Command, ExitCode};
 

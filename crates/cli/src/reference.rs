@@ -142,7 +142,7 @@ fn row(arg: &Arg) -> String {
 /// How an option or value is written.
 fn spelled(arg: &Arg) -> String {
     let names = arg.get_value_names().unwrap_or_default();
-    let value = names.iter().map(|name| name.to_string()).collect::<Vec<_>>().join(" ");
+    let value = names.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
     let takes = arg.get_action().takes_values();
     match (arg.get_short(), arg.get_long()) {
         (None, None) => value,

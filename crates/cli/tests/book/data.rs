@@ -33,8 +33,8 @@ pub(crate) fn json(block: &Block) {
     let values: Vec<Value> = match serde_json::from_str(&block.text) {
         Ok(value) => vec![value],
         Err(_) => {
-            let line = |line: &str| serde_json::from_str(line).map_err(|error| error.to_string());
-            let values: Result<_, _> = block.text.lines().map(line).collect();
+            let lines = block.text.lines().map(serde_json::from_str);
+            let values: Result<_, serde_json::Error> = lines.collect();
             values.unwrap_or_else(|error| panic!("{place}: {error}"))
         }
     };

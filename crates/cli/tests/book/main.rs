@@ -102,7 +102,8 @@ fn commands_do_what_the_page_says() {
     let queue = Mutex::new(pages.iter().filter(|page| shells(page)));
     let faults = Mutex::new(Vec::new());
     let work = || {
-        while let Some(page) = { queue.lock().unwrap().next() } {
+        let next = || queue.lock().unwrap().next();
+        while let Some(page) = next() {
             let blocks = page.blocks.iter();
             let blocks: Vec<&Block> =
                 blocks.filter(|block| block.kind() == Some(Kind::Shell) && block.runs()).collect();

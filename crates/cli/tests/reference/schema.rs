@@ -70,11 +70,8 @@ impl<'a> Types<'a> {
                 writeln!(text, "| `{}` | {}{optional} | {about} |", field.name, kinds.join(", "));
         }
         for (value, about) in self.words(schema) {
-            let _ = write!(
-                text,
-                "{}- `\"{value}\"`: {about}\n",
-                if text.is_empty() { "\n" } else { "" }
-            );
+            let gap = if text.is_empty() { "\n" } else { "" };
+            let _ = writeln!(text, "{gap}- `\"{value}\"`: {about}");
         }
         text
     }
