@@ -10,6 +10,7 @@ mod bench;
 #[path = "bench/elsewhere.rs"]
 mod bench;
 mod dist;
+mod docs;
 #[cfg(target_os = "linux")]
 mod picture;
 mod tidy;
@@ -30,6 +31,11 @@ const TASKS: &[Task] = &[
         name: "bench",
         about: "measure against the lower limits beside it, and print the ratios",
         run: bench::run,
+    },
+    Task {
+        name: "docs",
+        about: "write the pages anew that are made from the code",
+        run: docs::run,
     },
     Task { name: "dist", about: "make what people install", run: dist::run },
     #[cfg(target_os = "linux")]

@@ -1,6 +1,7 @@
 //! When a person is asked, what the person is shown, and what the person can answer.
 
 use crate::{CallId, DenialEvidence};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::path::PathBuf;
@@ -23,7 +24,9 @@ pub enum AskForApproval {
 
 /// The name of one question. A call can raise two: before it runs, and after its sandbox refused
 /// something.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(transparent)]
 pub struct ApprovalId(String);
 
@@ -46,7 +49,7 @@ impl fmt::Display for ApprovalId {
 }
 
 /// A person is asked whether a command may run.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ExecApprovalRequest {
     /// What the answer is to name.
     pub approval_id: ApprovalId,
@@ -93,7 +96,7 @@ fn is_zero(number: &u64) -> bool {
 }
 
 /// What could be opened to a command instead of leaving the sandbox.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct GrantOffer {
     /// The whole of it, as a person would say it: `write to .git`.
     pub summary: String,
@@ -109,7 +112,7 @@ pub struct GrantOffer {
 }
 
 /// A person is asked whether files may be changed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ApplyPatchApprovalRequest {
     /// What the answer is to name.
     pub approval_id: ApprovalId,
@@ -135,7 +138,7 @@ pub struct ApplyPatchApprovalRequest {
 }
 
 /// One file that a patch changes.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PatchChange {
     /// The file.
     #[serde(serialize_with = "crate::lossy::one")]
@@ -154,7 +157,7 @@ pub struct PatchChange {
 }
 
 /// What a patch does to a file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum PatchChangeKind {
     /// It is made.
@@ -166,7 +169,7 @@ pub enum PatchChangeKind {
 }
 
 /// What somebody who looked at a blocked command thinks of it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RiskAssessment {
     /// How bad it could be.
     pub risk_level: RiskLevel,
@@ -175,7 +178,9 @@ pub struct RiskAssessment {
 }
 
 /// How bad a command could be.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 pub enum RiskLevel {
     /// It reads, or is known to be harmless.
     Low,
@@ -232,7 +237,7 @@ impl ApplyPatchApprovalRequest {
 }
 
 /// A person's answer.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "decision", rename_all = "snake_case")]
 pub enum ReviewDecision {
     /// Yes, this once.
@@ -279,7 +284,7 @@ impl ReviewDecision {
 }
 
 /// How long a narrow grant lasts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum GrantScope {
     /// For this call.
@@ -289,7 +294,7 @@ pub enum GrantScope {
 }
 
 /// What came of a question.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ApprovalResponse {
     /// The question.
     pub approval_id: ApprovalId,
@@ -303,7 +308,7 @@ pub struct ApprovalResponse {
 }
 
 /// Who answered a question.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum AnsweredBy {
     /// A person, through the front end of this name.
