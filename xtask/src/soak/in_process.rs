@@ -61,7 +61,7 @@ impl InProcess {
 
     /// Does nothing for a while, but what is due: a cage is let go some time after its last command.
     pub(super) fn rest(&self, time: Duration) {
-        self.library.runtime.block_on(tokio::time::sleep(time));
+        self.library.runtime.block_on(async { tokio::time::sleep(time).await });
     }
 
     /// Runs a command to its end.

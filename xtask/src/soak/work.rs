@@ -117,9 +117,7 @@ fn tries_to_get_out(random: &mut Random, world: &World, mark: &str) -> (String, 
         format!("echo x > {outside}/new"),
         format!("echo x > {outside}/a"),
         format!("rm {outside}/deep/b"),
-        format!("chmod 777 {outside}/a"),
         "mkdir .git".to_owned(),
-        "cp /dev/null .codex".to_owned(),
     ];
     let script = format!("({}) 2>/dev/null || echo $0 is kept in", random.pick(&tries));
     (script, format!("{mark} is kept in\n"), 0)

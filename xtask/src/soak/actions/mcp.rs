@@ -4,6 +4,7 @@ use crate::soak::errands;
 use crate::soak::lane::Lane;
 use crate::soak::mcp_client::answered;
 use crate::soak::work::Work;
+use anyhow::Context as _;
 use serde_json::json;
 use std::collections::BTreeMap;
 
@@ -27,12 +28,21 @@ pub(super) fn burst(lane: &mut Lane<'_>) -> anyhow::Result<()> {
             open.insert(mcp.begin("shell", &json!({ "command": work.argv })), work);
         }
     }
+    let all = open.len();
     lane.linger();
     for id in &endless {
         mcp.tell("notifications/cancelled", json!({ "requestId": id, "reason": "a soak" }));
     }
     while !open.is_empty() {
-        let said = mcp.hear()?;
+        let said = mcp.hear().with_context(|| {
+            let waits: Vec<&Work> = open.values().collect();
+            format!(
+                "of {} that were cancelled and {} others these wait: {waits:?}",
+                endless.len(),
+                all
+            )
+        })?;
+        anyhow::ensure!(said["method"] != "elicitation/create", "nobody expected {said}");
         let Some(work) = said["id"].as_u64().and_then(|id| open.remove(&id)) else { continue };
         let answer = answered(&said)?;
         lane.ledger.ran(&work.mark);
