@@ -27,8 +27,9 @@ pub(super) const WARM_UP: usize = 4;
 const GUARDS: usize = 2;
 const DAEMON_GUARDS: usize = 6;
 
-/// What may come and go beyond what is usual.
-const MORE_DESCRIPTORS: usize = 3;
+/// What may come and go beyond what is usual. A session keeps its last 64 processes after their end, each with
+/// its output and what is left of its streams, and takes a while to have had so many.
+const MORE_DESCRIPTORS: usize = 64 * 3;
 const MORE_THREADS: usize = 3;
 
 /// One host at one time.
