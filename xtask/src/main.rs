@@ -13,6 +13,8 @@ mod dist;
 mod docs;
 #[cfg(target_os = "linux")]
 mod picture;
+#[cfg(target_os = "linux")]
+mod soak;
 mod tidy;
 
 use std::path::PathBuf;
@@ -43,6 +45,12 @@ const TASKS: &[Task] = &[
         name: "picture",
         about: "draw a whole run of the program for the documentation",
         run: picture::run,
+    },
+    #[cfg(target_os = "linux")]
+    Task {
+        name: "soak",
+        about: "work the program hard for a while, and check that it leaves nothing behind",
+        run: soak::run,
     },
 ];
 

@@ -41,6 +41,7 @@
 
 mod approval;
 pub mod audit;
+mod contents;
 #[cfg(unix)]
 pub mod daemon;
 mod deltas;
