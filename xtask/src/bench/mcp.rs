@@ -16,6 +16,9 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::Instant;
 
+/// In whose name pty-mcp is used: it has no sessions of nobody.
+const OWNER: &str = "bench";
+
 /// How many calls are made at once.
 const AT_ONCE: usize = 32;
 
@@ -148,16 +151,11 @@ fn line(session: &Session, progress: &Progress) -> anyhow::Result<Vec<Row>> {
     let mut peer = Server::peer(session, "pty-mcp")?;
     let started = server.call("exec_command", &json!({ "command": ["bash", "--norc"] }))?;
     let process = started["structuredContent"]["process_id"].clone();
-    let spawned = peer.call("pty_spawn", &json!({ "command": "bash --norc" }))?;
-    let spawned = match spawned.get("structuredContent") {
-        Some(facts) => facts.clone(),
-        None => serde_json::from_str(spawned["content"][0]["text"].as_str().unwrap_or_default())?,
-    };
-    let terminal = spawned.pointer("/session_id").or(spawned.pointer("/result/session_id"));
-    let terminal =
-        terminal.ok_or_else(|| anyhow::anyhow!("pty-mcp names no session: {spawned}"))?.clone();
+    let spawned = peer.call("pty_spawn", &json!({ "command": "bash --norc", "owner": OWNER }))?;
+    let terminal = &spawned["content"][0]["text"];
+    anyhow::ensure!(terminal.is_string(), "pty-mcp names no session: {spawned}");
     let ours = json!({ "process_id": process, "input": "echo h''i\n" });
-    let theirs = json!({ "session_id": terminal, "data": "echo h''i\n", "patterns": ["\nhi"] });
+    let theirs = json!({ "session_id": terminal, "owner": OWNER, "data": "echo h''i\n", "patterns": ["\nhi"] });
     let pair = by_turns(
         session.times(300, 30),
         progress,
