@@ -171,7 +171,10 @@ fn line(session: &Session, progress: &Progress) -> anyhow::Result<Vec<Row>> {
                     line["wait_for"] = format!("hi{number}\\b").into();
                 }
                 let said = server.call("write_stdin", &line)?;
-                let is_it = said["structuredContent"]["output"] == format!("hi{number}\n");
+                let output = said["structuredContent"]["output"].as_str().unwrap_or_default();
+                let word = format!("hi{number}\n");
+                // Who comes back before the prompt does may still see what was typed.
+                let is_it = if is_told { output.contains(&word) } else { output == word };
                 anyhow::ensure!(is_it, "wrong answer: {said}");
                 Ok(())
             },
