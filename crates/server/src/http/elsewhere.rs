@@ -33,13 +33,14 @@ mod unix {
         /// What lies on them. Everybody who wants to know listens to one watch: a desk takes few
         /// connections, and those who may ask here must not use them up.
         watched: OnceLock<watch::Receiver<Heard>>,
+        asking: tokio::sync::Mutex<()>,
     }
 
     impl Elsewhere {
         /// Those in these settings that are not our own.
         pub(in crate::http) fn in_settings(settings: Option<&Path>, own: &Desk) -> Self {
             let desks = settings.map(|settings| Desks::in_settings(settings).without(own.name()));
-            Self { desks, watched: OnceLock::new() }
+            Self { desks, watched: OnceLock::new(), asking: tokio::sync::Mutex::default() }
         }
 
         /// What is open there, now and later. Programs that do not answer are left out.
@@ -55,9 +56,20 @@ mod unix {
             self.watched.get_or_init(begin).clone()
         }
 
-        /// The whole of a question.
+        /// The whole of a question. Only what the list has less of is asked for, and one at a time: a desk takes
+        /// few connections.
         pub(in crate::http) async fn question(&self, id: &str) -> Result<OpenQuestion, Problem> {
-            let Some(desks) = &self.desks else { return Err(unknown(id)) };
+            let mut watched = self.watch();
+            // It fails when the server ends.
+            let heard =
+                watched.wait_for(Option::is_some).await.ok().and_then(|heard| heard.clone());
+            let heard = heard.unwrap_or_default();
+            let listed = heard.iter().find(|question| question.id == id);
+            let listed = listed.ok_or_else(|| unknown(id))?;
+            let Some(desks) = self.desks.as_ref().filter(|_| listed.is_cut) else {
+                return Ok(listed.clone());
+            };
+            let _turn = self.asking.lock().await;
             desks.question(id).await.ok().flatten().ok_or_else(|| unknown(id))
         }
 
