@@ -156,6 +156,32 @@ pub struct PatchChange {
     pub diff: String,
 }
 
+/// What stands where a diff was cut.
+const CUT: &str = "[the rest of it is too long to be here]\n";
+
+/// The beginning of a diff, in whole lines, that is longer than this many bytes. None if it is not.
+pub fn beginning_of_diff(diff: &str, most_bytes: usize) -> Option<String> {
+    if diff.len() <= most_bytes {
+        return None;
+    }
+    let fits = diff.floor_char_boundary(most_bytes);
+    let end = diff[..fits].rfind('\n').map_or(0, |end| end + 1);
+    Some(format!("{}{CUT}", &diff[..end]))
+}
+
+/// All changes, with the beginnings of their diffs, if those are together longer than this many bytes. None if
+/// they are not.
+pub fn beginnings_of_diffs(changes: &[PatchChange], most_bytes: usize) -> Option<Vec<PatchChange>> {
+    let length: usize = changes.iter().map(|change| change.diff.len()).sum();
+    let mut room = most_bytes;
+    let cut = |PatchChange { path, kind, moved_to, diff }: &PatchChange| {
+        let diff = beginning_of_diff(diff, room).unwrap_or_else(|| diff.clone());
+        room = room.saturating_sub(diff.len());
+        PatchChange { path: path.clone(), kind: *kind, moved_to: moved_to.clone(), diff }
+    };
+    (length > most_bytes).then(|| changes.iter().map(cut).collect())
+}
+
 /// What a patch does to a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -230,6 +256,20 @@ impl ExecApprovalRequest {
 }
 
 impl ApplyPatchApprovalRequest {
+    /// The same question with its changes told otherwise.
+    #[must_use]
+    pub fn with_changes(&self, changes: Vec<PatchChange>) -> Self {
+        Self {
+            approval_id: self.approval_id.clone(),
+            call_id: self.call_id.clone(),
+            changes,
+            reason: self.reason.clone(),
+            grant_root: self.grant_root.clone(),
+            only_once: self.only_once,
+            agent: self.agent.clone(),
+        }
+    }
+
     /// What can be answered.
     pub fn offers(&self) -> Offers {
         Offers { session: !self.only_once, grant: false, rule: false }

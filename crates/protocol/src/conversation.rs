@@ -179,6 +179,11 @@ pub enum AgentEvent {
         /// Who serves it.
         provider: String,
     },
+    /// What the person said, with which the turn began.
+    UserMessage {
+        /// In words.
+        message: String,
+    },
     /// The model says something.
     AgentMessageDelta {
         /// The next piece of it.
