@@ -5,6 +5,7 @@ mod worked_example;
 
 use crate::approval::{Answer, Question, resolved_command_text};
 use crate::audit::{Began, CallAsked, DecidedBy, Ended, Granted, Judged, Record, RiskClass};
+use crate::contents::contents;
 use crate::environment::keep_to_reading;
 use crate::orchestrator::{
     ApprovalCtx, Attempted, FirstAttempt, RiskQuestion, SandboxAttempt, Sandboxable, ToolCtx,
@@ -19,7 +20,7 @@ use crate::session::Services;
 use crate::snapshot::LoginCommand;
 use crate::telemetry::telemetry_preview;
 use sandgate_policy::rules::{Decision as RuleDecision, ProposedRule, Rule, RuleSandbox, propose};
-use sandgate_policy::{Approvable, ApprovalKey};
+use sandgate_policy::{Approvable, ApprovalKey, runs};
 use sandgate_policy::{ApprovalRequirement, BypassSandbox, Terms, requirement};
 use sandgate_policy::{Class, Extras, Judgement, Surroundings, judge};
 use sandgate_process::{ExecuteOptions, Executed, execute};
@@ -282,6 +283,7 @@ impl Approvable for ShellRequest {
             cwd: self.params.cwd.clone(),
             sandbox_permissions: self.params.sandbox_permissions,
             tty: false,
+            runs: contents(&runs(&self.judgement.reading), &self.params),
         }]
     }
 
