@@ -37,6 +37,9 @@ pub struct Part {
     pub safety: Result<(), NotSafe>,
     /// The rules that match it.
     pub rules: Vec<Rule>,
+    /// The word that keeps rules which match from allowing it: they allow what the program does, and
+    /// not what that word has it do.
+    pub held_back: Option<String>,
     /// What its redirections write.
     pub writes: Writes,
 }
@@ -86,11 +89,15 @@ pub fn judge(argv: &[String], around: &Surroundings, rules: &Rules) -> Judgement
     let parts: Vec<Part> = reading
         .commands
         .iter()
-        .map(|command| Part {
-            safety: safe::check(command, reading.reader)
-                .and_then(|()| safe::check_repository(command, &around.git_runs)),
-            rules: rules.matching(command).cloned().collect(),
-            writes: writes_of(command, around, moved),
+        .map(|command| {
+            let (rules, held_back) = rules.covering(command);
+            Part {
+                safety: safe::check(command, reading.reader)
+                    .and_then(|()| safe::check_repository(command, &around.git_runs)),
+                rules,
+                held_back,
+                writes: writes_of(command, around, moved),
+            }
         })
         .collect();
     let find = |reading: &Reading| danger::find(reading, around);

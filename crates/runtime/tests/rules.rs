@@ -200,7 +200,7 @@ fn an_approved_rule_is_kept() {
     let mut rules = Rules::default();
     assert_eq!(judge(&argv, &around, &rules).ruling, None);
 
-    let out = proposal("git fetch").leaving_the_sandbox().unwrap();
+    let out = proposal("gh pr view").leaving_the_sandbox().unwrap();
     let written = append_rule(&place.home(), &out.with_justification("asked for")).unwrap();
     assert_eq!(written.origin.file, place.default_file().display().to_string());
     rules.extend([written.clone()]);

@@ -5,6 +5,7 @@
 //! person a question, and [`append`] adds it to a file's text. Files themselves are read and written
 //! by `runtime`.
 
+mod after;
 mod append;
 mod breadth;
 mod error;
@@ -163,6 +164,21 @@ impl Rules {
             .candidates(command)
             .filter_map(|place| self.rules.get(place))
             .filter(|rule| rule.matches(command))
+    }
+
+    /// The rules that match a command, without those that allow its beginning only, and the word that
+    /// keeps them from allowing the rest.
+    pub(crate) fn covering(&self, command: &SimpleCommand) -> (Vec<Rule>, Option<String>) {
+        let mut rest = None;
+        let covers = |rule: &&Rule| {
+            let word = after::uncovered(rule, command);
+            if rest.is_none() {
+                rest = word.map(|word| word.text.clone());
+            }
+            word.is_none()
+        };
+        let rules = self.matching(command).filter(covers).cloned().collect();
+        (rules, rest)
     }
 
     /// All of them.

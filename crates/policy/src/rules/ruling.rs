@@ -27,6 +27,18 @@ pub enum Withheld {
         /// Why it is not safe.
         reason: NotSafe,
     },
+    /// A word after a rule's prefix has the program do what the rule was not written for.
+    #[error(
+        "a rule allows how `{shown}` begins, and not {word}, by which it could run another program"
+    )]
+    Word {
+        /// Which of the reading's commands.
+        command: usize,
+        /// The part, for a person to read.
+        shown: String,
+        /// The word.
+        word: String,
+    },
     /// A redirection writes where rules do not reach.
     #[error("no rule covers what `{shown}` redirects: {target}")]
     Writes {
@@ -68,7 +80,7 @@ pub(crate) fn rule_on(
     if let Some(ruling) = strictest(reading, rules) {
         return (Some(ruling), None);
     }
-    if !parts.iter().any(Part::is_allowed) {
+    if !parts.iter().any(|part| part.is_allowed() || part.held_back.is_some()) {
         return (None, None);
     }
     match allow(reading, parts, danger, find) {
@@ -118,12 +130,19 @@ fn allow(
         }
         if !part.is_allowed() {
             if let Err(reason) = safety_but_for_writes(command, part, reading.reader) {
+                if let Some(word) = &part.held_back {
+                    let word = shown_text([word.clone()].into_iter());
+                    return Err(Withheld::Word { command: place, shown: shown(), word });
+                }
                 return Err(Withheld::Part { command: place, shown: shown(), reason });
             }
             only_safe.push(command.clone());
         } else if place < last && changes_the_shell(command, reading.reader) {
             return Err(Withheld::ChangesTheShell { command: place, shown: shown() });
         }
+    }
+    if only_safe.len() == reading.commands.len() {
+        return Err(Withheld::Together(NotSafe("it is safe without a rule".to_owned())));
     }
     safe::together(&only_safe).map_err(Withheld::Together)?;
     if let Some(danger) = danger.and_then(|danger| uncovered(reading, parts, danger, find)) {
@@ -275,11 +294,15 @@ fn changes_the_shell(command: &SimpleCommand, reader: Reader) -> bool {
 
 /// A part for a person to read, on one line and not too long.
 pub(crate) fn shown(command: &SimpleCommand) -> String {
-    const LONGEST: usize = 60;
     let names = command.assignments.iter().map(|assignment| format!("{}=…", assignment.name));
     let words = command.words.iter().map(|word| word.text.clone());
+    shown_text(names.chain(words))
+}
+
+fn shown_text(words: impl Iterator<Item = String>) -> String {
+    const LONGEST: usize = 60;
     let mut shown = String::new();
-    for word in names.chain(words) {
+    for word in words {
         if shown.len() > LONGEST {
             break;
         }

@@ -6,6 +6,7 @@
 pub(crate) mod arguments;
 pub(crate) mod code;
 mod finding;
+pub(crate) mod running;
 mod scripts;
 mod table;
 
@@ -122,7 +123,26 @@ fn behind_unknown(command: &SimpleCommand) -> Vec<SimpleCommand> {
     }
 }
 
+/// Whether a program, called with this as its first operand, runs another one that its words name.
+pub(crate) fn runs_another(name: &str, verb: &str) -> bool {
+    rows(name).iter().any(|row| row.verb.is_empty() || row.verb == verb)
+        || shell_of(name).is_some()
+        || scripts::OTHERS.contains(&name)
+}
+
+/// Every wrapper of the table, with its verb and how many operands come before the command.
+#[cfg(test)]
+pub(crate) fn names() -> impl Iterator<Item = (&'static str, &'static str, usize)> {
+    WRAPPERS.iter().map(|row| (row.name, row.verb, row.skip))
+}
+
+/// The system's loader runs the program that it is given: `ld-linux-x86-64.so.2 /bin/rm`.
+fn is_loader(name: &str) -> bool {
+    name.starts_with("ld-") && name.contains(".so")
+}
+
 fn rows(name: &str) -> &'static [Wrapper] {
+    let name = if is_loader(name) { "ld.so" } else { name };
     let start = WRAPPERS.partition_point(|row| row.name < name);
     let length = WRAPPERS[start..].iter().take_while(|row| row.name == name).count();
     &WRAPPERS[start..start + length]
