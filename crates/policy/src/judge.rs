@@ -108,14 +108,16 @@ pub fn judge(argv: &[String], around: &Surroundings, rules: &Rules) -> Judgement
 }
 
 /// Everything that can be made out of a reading, for those who look for what must not be: the
-/// commands themselves and what the wrappers around them would run.
+/// commands themselves and what the wrappers around them would run. What nobody looked at, because
+/// a bound was reached, is said by a command that stands for it.
 pub(crate) fn everything_seen(reading: &Reading) -> Cow<'_, [SimpleCommand]> {
-    let inside = wrapper::unwrapped(reading).commands;
-    if inside.is_empty() {
+    let inside = wrapper::unwrapped(reading);
+    if inside.commands.is_empty() && inside.complete {
         return Cow::Borrowed(&reading.commands);
     }
-    let inside = inside.into_iter().map(|(_, command)| command);
-    Cow::Owned(reading.commands.iter().cloned().chain(inside).collect())
+    let rest = (!inside.complete).then(SimpleCommand::not_searched);
+    let inside = inside.commands.into_iter().map(|(_, command)| command);
+    Cow::Owned(reading.commands.iter().cloned().chain(inside).chain(rest).collect())
 }
 
 fn classify(reading: &Reading, parts: &[Part], danger: Option<Danger>) -> Class {

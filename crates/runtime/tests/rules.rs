@@ -195,7 +195,7 @@ fn one_file_can_be_read_by_its_name() {
 #[test]
 fn an_approved_rule_is_kept() {
     let place = place();
-    let argv = ["git", "fetch", "origin"].map(str::to_owned);
+    let argv = ["gh", "pr", "view", "12"].map(str::to_owned);
     let around = Surroundings::default();
     let mut rules = Rules::default();
     assert_eq!(judge(&argv, &around, &rules).ruling, None);

@@ -76,6 +76,9 @@ impl Search<'_> {
         let mut downloads = Downloads::default();
         for (index, command) in commands.iter().enumerate() {
             let here = moved.as_ref().unwrap_or(start);
+            if command.is_not_searched() {
+                return Some((index, "is too long to be searched for what it would do".to_owned()));
+            }
             let reason = self
                 .inside(commands, index, here, depth)
                 .or_else(|| downloads.check(commands, index))

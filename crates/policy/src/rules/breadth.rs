@@ -401,7 +401,7 @@ pub(super) fn may_leave(prefix: &[&str]) -> bool {
 
 /// Whether what a program does is decided by files of the working directory, or wherever its words
 /// say: a rule that lets it out of the sandbox lets out whatever somebody writes there.
-pub(crate) fn obeys_files(program: &str) -> bool {
+pub(super) fn obeys_files(program: &str) -> bool {
     let name = name_of(program);
     let name = without_version(&name);
     OBEYS_FILES.contains(&name)
@@ -411,74 +411,15 @@ pub(crate) fn obeys_files(program: &str) -> bool {
 }
 
 /// Programs that read what they do from the directory that they are called in. Sorted.
+#[rustfmt::skip]
 const OBEYS_FILES: &[&str] = &[
-    "ant",
-    "bazel",
-    "black",
-    "brew",
-    "bun",
-    "bundle",
-    "bunx",
-    "cargo",
-    "cmake",
-    "composer",
-    "ctest",
-    "deno",
-    "docker",
-    "docker-compose",
-    "dotnet",
-    "eslint",
-    "flake8",
-    "git",
-    "go",
-    "gradle",
-    "gradlew",
-    "helm",
-    "jest",
-    "just",
-    "make",
-    "meson",
-    "mix",
-    "mvn",
-    "mvnw",
-    "mypy",
-    "ninja",
-    "nix",
-    "npm",
-    "npx",
-    "nox",
-    "pdm",
-    "phpunit",
-    "pip",
-    "pipenv",
-    "pipx",
-    "pnpm",
-    "pnpx",
-    "podman",
-    "poetry",
-    "pre-commit",
-    "prettier",
-    "pulumi",
-    "pylint",
-    "pytest",
-    "rake",
-    "rspec",
-    "rubocop",
-    "ruff",
-    "rustup",
-    "sbt",
-    "scons",
-    "swift",
-    "task",
-    "terraform",
-    "tofu",
-    "tox",
-    "tsc",
-    "turbo",
-    "uv",
-    "uvx",
-    "vitest",
-    "yarn",
+    "ant", "bazel", "black", "brew", "bun", "bundle", "bunx", "cargo", "cmake", "composer",
+    "ctest", "deno", "docker", "docker-compose", "dotnet", "eslint", "flake8", "git", "go",
+    "gradle", "gradlew", "helm", "jest", "just", "make", "meson", "mix", "mvn", "mvnw", "mypy",
+    "ninja", "nix", "nox", "npm", "npx", "pdm", "phpunit", "pip", "pipenv", "pipx", "pnpm",
+    "pnpx", "podman", "poetry", "pre-commit", "prettier", "pulumi", "pylint", "pytest", "rake",
+    "rspec", "rubocop", "ruff", "rustup", "sbt", "scons", "swift", "task", "terraform", "tofu",
+    "tox", "tsc", "turbo", "uv", "uvx", "vitest", "yarn",
 ];
 
 fn least_within(words: &[&str], depth: usize) -> Option<usize> {
@@ -504,8 +445,8 @@ fn least_within(words: &[&str], depth: usize) -> Option<usize> {
 
 fn need_of(words: &[&str]) -> Need {
     let program = words.first().copied().unwrap_or_default();
-    let name = name_of(program);
-    let name = without_version(&name);
+    let full = name_of(program);
+    let name = without_version(&full);
     let third = |second| words.get(2).map(|third| (name, second, *third));
     if let Some(second) = words.get(1).copied() {
         if third(second).is_some_and(|three| NEVER_THREE.contains(&three)) {
@@ -519,6 +460,7 @@ fn need_of(words: &[&str]) -> Need {
     match program_need(program) {
         Some(need @ (Never | Runs(_))) => need,
         // What a wrapper is told to run is not known by the wrapper's name.
+        _ if wrapper::runs_another(&full, words.get(1).copied().unwrap_or_default()) => Never,
         _ if wrapper::runs_another(name, words.get(1).copied().unwrap_or_default()) => Never,
         Some(need) => need,
         // A script of the person's or the project's own is one program with one purpose.

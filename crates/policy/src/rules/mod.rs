@@ -192,6 +192,12 @@ impl Rules {
     }
 }
 
+/// Whether what a program does is decided by files of the working directory, or wherever its words
+/// say: a rule that lets it out of the sandbox lets out whatever somebody writes there.
+pub fn obeys_files(program: &str) -> bool {
+    breadth::obeys_files(program)
+}
+
 impl Extend<Rule> for Rules {
     fn extend<T: IntoIterator<Item = Rule>>(&mut self, rules: T) {
         for rule in rules {

@@ -102,6 +102,22 @@ fn strictest(reading: &Reading, rules: &Rules) -> Option<Ruling> {
             strict.push(rule);
         }
     }
+    // What nobody looked at may hold what any of them speaks of, and what is made while it runs may
+    // turn out to be that.
+    if strict.is_empty() {
+        let unseen = seen.iter().any(SimpleCommand::is_not_searched);
+        let could = |rule: &&Rule| {
+            rule.decision != Decision::Allow
+                && (unseen || seen.iter().any(|command| rule.could_match(command)))
+        };
+        let rules: Vec<Rule> = rules.iter().filter(could).cloned().collect();
+        let sandbox = RuleSandbox::Keep;
+        return (!rules.is_empty()).then_some(Ruling {
+            decision: Decision::Prompt,
+            sandbox,
+            rules,
+        });
+    }
     let decision = strict.iter().map(|rule| rule.decision).max()?;
     let behind = strict.into_iter().filter(|rule| rule.decision == decision).cloned();
     Some(Ruling { decision, sandbox: RuleSandbox::Keep, rules: behind.collect() })

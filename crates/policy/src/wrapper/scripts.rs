@@ -56,6 +56,7 @@ pub(super) fn of(command: &SimpleCommand, name: &str, found: &mut Vec<SimpleComm
         }
         "git" => git(command, found),
         "at" | "batch" => here(command, "sh", found),
+        "." | "source" => here(command, "bash", found),
         "iex" | "invoke-expression" => powershell_text(words, found),
         "start-process" | "saps" | "start" if words.len() > 1 => {
             found.push(part(&words[1..], command));
@@ -209,6 +210,13 @@ fn shell_call(command: &SimpleCommand, shell: &str, found: &mut Vec<SimpleComman
         .skip(1)
         .position(|word| !word.text.starts_with(['-', '+']) && word.text != "errexit")
         .map_or(words.len(), |at| at + 1);
+    // `bash <(echo 'rm x')`: what is written into the file that it reads is a script.
+    for word in words.iter().skip(1) {
+        let inside = word.text.strip_prefix("<(").and_then(|inside| inside.strip_suffix(')'));
+        if let Some(inside) = inside.filter(|_| word.shape == Shape::Dynamic) {
+            read(shell, &format!("{inside} | {shell}"), found);
+        }
+    }
     let Some(at) = words.iter().take(options_end.max(2)).position(is_script).or_else(|| {
         // `bash -o pipefail -c …`: a value stands between the options.
         words.iter().take(6).position(is_script)
@@ -291,6 +299,17 @@ fn git(command: &SimpleCommand, found: &mut Vec<SimpleCommand>) {
                 [script] => read("bash", &script.text, found),
                 _ => found.push(part(rest, command)),
             }
+        } else if after("-c")
+            && let Some((key, value)) = text.split_once('=')
+            && key.to_ascii_lowercase().starts_with("alias.")
+            && !value.starts_with('!')
+        {
+            // The alias is a verb of git with its first words.
+            let verb = value.split_whitespace().map(Word::literal);
+            let git = std::iter::once(words[0].clone());
+            let rest = words.get(index + 2..).unwrap_or_default().iter().cloned();
+            let words: Vec<Word> = git.chain(verb).chain(rest).collect();
+            found.push(part(&words, command));
         } else if after("-c")
             && let Some((key, value)) = text.split_once('=')
             && let Some(script) = value.strip_prefix('!').or_else(|| runs_value(key, value))

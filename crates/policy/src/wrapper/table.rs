@@ -49,6 +49,7 @@ const fn row(
 #[rustfmt::skip]
 pub(super) const WRAPPERS: &[Wrapper] = &[
     // name, verb, letters with a value, long options with a value, operands before, form
+    row("!", "", "", &[], 0, Rest),
     row("arch", "", "e", &[], 0, Rest),
     row("asdf", "exec", "", &[], 0, Rest),
     row("aws-vault", "exec", "dt", &["duration", "mfa-token", "region"], 1, Rest),
