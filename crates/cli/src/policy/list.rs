@@ -117,7 +117,8 @@ fn justification(rule: &ExplainedRule) -> impl Iterator<Item = String> {
             Some(ExplainedPattern::OneOf(names)) => names.iter().any(|name| obeys_files(name)),
             None => false,
         };
-    let means = "files decide what this runs without the sandbox: whoever can write them can leave it";
+    let means =
+        "files decide what this runs without the sandbox: whoever can write them can leave it";
     let why = rule.justification.as_ref().map(|why| line(why));
     why.into_iter().chain(obeys.then(|| means.to_owned()))
 }

@@ -277,7 +277,7 @@ fn secret(scene: &Scene<'_>, word: &Word) -> Option<String> {
         return each.iter().find_map(|word| secret(scene, word));
     }
     let text = word.text.as_str();
-    if is_plain_name(text) && is_ordinary(scene) {
+    if is_plain_name(word) && is_ordinary(scene) {
         return None;
     }
     let attached =
@@ -288,9 +288,15 @@ fn secret(scene: &Scene<'_>, word: &Word) -> Option<String> {
 
 /// A word without a path, a dot or a pattern in it that is not a secret's name wherever it lies. Most
 /// words are that, and need no look at where they lead from the workspace.
-fn is_plain_name(text: &str) -> bool {
-    let plain =
-        |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'+' | b' ');
+fn is_plain_name(word: &Word) -> bool {
+    let text = word.text.as_str();
+    // In quotes a star is a star.
+    let quoted = word.shape == Shape::Literal;
+    let plain = |byte: u8| {
+        byte.is_ascii_alphanumeric()
+            || matches!(byte, b'-' | b'_' | b'+' | b' ')
+            || (quoted && matches!(byte, b'*' | b'?' | b'[' | b']'))
+    };
     let known = |start: &str| {
         text.get(..start.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(start))
     };

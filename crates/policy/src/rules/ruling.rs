@@ -80,8 +80,13 @@ pub(crate) fn rule_on(
     if let Some(ruling) = strictest(reading, rules) {
         return (Some(ruling), None);
     }
-    if !parts.iter().any(|part| part.is_allowed() || part.held_back.is_some()) {
-        return (None, None);
+    if !parts.iter().any(Part::is_allowed) {
+        let mut each = reading.commands.iter().zip(parts).enumerate();
+        let unsafe_word = |(place, (command, part)): (usize, (&SimpleCommand, &Part))| {
+            let held_back = held_back(place, command, part)?;
+            (!is_safe_but_for_writes(command, part, reading.reader)).then_some(held_back)
+        };
+        return (None, each.find_map(unsafe_word));
     }
     match allow(reading, parts, danger, find) {
         Ok(ruling) => (Some(ruling), None),
@@ -146,9 +151,8 @@ fn allow(
         }
         if !part.is_allowed() {
             if let Err(reason) = safety_but_for_writes(command, part, reading.reader) {
-                if let Some(word) = &part.held_back {
-                    let word = shown_text([word.clone()].into_iter());
-                    return Err(Withheld::Word { command: place, shown: shown(), word });
+                if let Some(withheld) = held_back(place, command, part) {
+                    return Err(withheld);
                 }
                 return Err(Withheld::Part { command: place, shown: shown(), reason });
             }
@@ -156,9 +160,6 @@ fn allow(
         } else if place < last && changes_the_shell(command, reading.reader) {
             return Err(Withheld::ChangesTheShell { command: place, shown: shown() });
         }
-    }
-    if only_safe.len() == reading.commands.len() {
-        return Err(Withheld::Together(NotSafe("it is safe without a rule".to_owned())));
     }
     safe::together(&only_safe).map_err(Withheld::Together)?;
     if let Some(danger) = danger.and_then(|danger| uncovered(reading, parts, danger, find)) {
@@ -172,6 +173,12 @@ fn allow(
     }
     let sandbox = sandbox_of(reading, parts);
     Ok(Ruling { decision: Decision::Allow, sandbox, rules: behind })
+}
+
+/// Why the rules that allow how a part begins do not allow the part, if there are such.
+fn held_back(place: usize, command: &SimpleCommand, part: &Part) -> Option<Withheld> {
+    let word = shown_text(std::iter::once(part.held_back.clone()?));
+    Some(Withheld::Word { command: place, shown: shown(command), word })
 }
 
 /// The sandbox is left only if each part that is not merely safe is let out by a rule and nothing

@@ -132,6 +132,7 @@ fn check_program(name: &str, arguments: &[Word]) -> Result<(), NotSafe> {
         "find" => find::check(arguments),
         "git" => git::check(arguments),
         "sed" => sed::check(arguments),
+        "unzip" => files::check_unzip(arguments),
         "jq" if arguments.iter().any(|word| text::may_go_on(&word.text)) => {
             Err(NotSafe("its program could go on for ever".to_owned()))
         }
