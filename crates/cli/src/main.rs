@@ -47,6 +47,11 @@ mod writer;
 use arguments::Verb;
 use std::process::ExitCode;
 
+/// What people install is linked with musl, whose own is slow.
+#[cfg(target_env = "musl")]
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     let asked = match linux_sandbox::is_meant() {
         true => linux_sandbox::read().map(Verb::Sandbox),
