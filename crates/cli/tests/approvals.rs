@@ -208,7 +208,7 @@ fn a_person_answers_all_programs_at_one_terminal() {
     person.until("waiting for questions");
     let first = waiting(&world, "run", &["--", "touch", "one"]);
     let shown = person.until("\n> ");
-    for expected in ["sandgate run (process ", "asked 0 s ago", "$ touch one", "[y] yes"] {
+    for expected in ["sandgate run (process ", "s ago", "$ touch one", "[y] yes"] {
         assert!(shown.contains(expected), "{expected:?} in {shown}");
     }
     assert!(shown.contains(&*world.home().to_string_lossy()), "{shown}");

@@ -19,7 +19,7 @@ impl Mcp {
         let hello = json!({ "protocolVersion": "2025-11-25", "capabilities": { "elicitation": {} },
             "clientInfo": { "name": "soak", "version": "1" } });
         let id = mcp.send("initialize", &hello);
-        mcp.answer(id, None)?;
+        mcp.answer(id, "", None)?;
         mcp.tell("notifications/initialized", &json!({}));
         Ok(mcp)
     }
@@ -46,12 +46,22 @@ impl Mcp {
         self.talking.hear()?.context("the server has ended")
     }
 
-    /// Waits for an answer, and fills in the forms that come before it. How many that were.
-    fn answer(&mut self, id: u64, decision: Option<Decision>) -> anyhow::Result<(Value, usize)> {
+    /// Waits for an answer, and fills in the forms that come before it. How many of them were about `mark`; a
+    /// call that nobody waits for, and that a guard's end has made fail, may be asked about as well.
+    fn answer(
+        &mut self,
+        id: u64,
+        mark: &str,
+        decision: Option<Decision>,
+    ) -> anyhow::Result<(Value, usize)> {
         let mut asked = 0;
         loop {
             let said = self.hear()?;
-            if said["method"] == "elicitation/create" {
+            let form = said["method"] == "elicitation/create";
+            if form && !said.to_string().contains(mark) {
+                let result = json!({ "action": "decline" });
+                self.talking.say(&json!({ "jsonrpc": "2.0", "id": said["id"], "result": result }));
+            } else if form {
                 let decision = decision.with_context(|| format!("nobody expected {said}"))?;
                 let result =
                     json!({ "action": "accept", "content": { "decision": decision.in_form() } });
@@ -67,7 +77,7 @@ impl Mcp {
 impl Gate for Mcp {
     fn call(&mut self, call: &Call<'_>) -> anyhow::Result<Answer> {
         let id = self.begin(call.tool, &call.arguments);
-        let (said, asked) = self.answer(id, call.decision)?;
+        let (said, asked) = self.answer(id, call.mark, call.decision)?;
         Ok(Answer { asked, ..answered(&said)? })
     }
 }
