@@ -15,6 +15,8 @@ use crate::wrapper;
 use std::borrow::Cow;
 
 /// What became of judging a command vector.
+///
+/// Made by [`judge`].
 #[derive(Debug, Clone)]
 pub struct Judgement {
     /// What it may run.
@@ -80,6 +82,22 @@ pub struct Ruling {
 }
 
 /// Judges a command vector.
+///
+/// ```
+/// use sandgate_policy::rules::Rules;
+/// use sandgate_policy::{Class, Surroundings, judge};
+///
+/// let around = Surroundings { cwd: Some("/work".into()), ..Surroundings::default() };
+/// let class = |argv: &[&str]| {
+///     let argv: Vec<String> = argv.iter().map(ToString::to_string).collect();
+///     judge(&argv, &around, &Rules::default()).class
+/// };
+/// assert_eq!(class(&["grep", "-rn", "main", "src"]), Class::Safe);
+/// assert!(matches!(class(&["make"]), Class::Unknown { .. }));
+/// // Seen through the wrappers around it.
+/// let Class::Dangerous(danger) = class(&["env", "sudo", "rm", "-rf", "/"]) else { panic!() };
+/// assert_eq!(danger.reason, "deletes / and everything in it: the whole system");
+/// ```
 pub fn judge(argv: &[String], around: &Surroundings, rules: &Rules) -> Judgement {
     let reading = script::read(argv);
     let moved = moves(&reading);

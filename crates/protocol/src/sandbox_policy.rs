@@ -9,6 +9,19 @@ use std::path::{Path, PathBuf};
 pub const PROTECTED_NAMES: [&str; 3] = [".git", ".codex", ".agents"];
 
 /// The session's policy on files and network. On the wire its name is in `mode`.
+///
+/// ```
+/// use sandgate_protocol::{NetworkAccess, SandboxPolicy};
+///
+/// let policy = SandboxPolicy::workspace_write();
+/// assert_eq!(policy.network_access(), NetworkAccess::Restricted);
+///
+/// let policy: SandboxPolicy = serde_json::from_str(
+///     r#"{ "mode": "workspace-write", "writable_roots": ["/home/me/.cache"], "network_access": true }"#,
+/// )?;
+/// assert_eq!(policy.network_access(), NetworkAccess::Enabled);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "mode", rename_all = "kebab-case")]
 pub enum SandboxPolicy {

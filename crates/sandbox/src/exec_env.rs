@@ -6,6 +6,8 @@ use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
 /// A granted command with its confinement in place. Only the sandbox manager makes one.
+///
+/// See [`SandboxManager::transform`](crate::SandboxManager::transform).
 #[derive(Debug, Clone)]
 pub struct ExecEnv {
     params: ExecParams,

@@ -32,6 +32,35 @@ use matching::Index;
 use std::fmt;
 
 /// All rules that apply to a session.
+///
+/// ```
+/// use sandgate_policy::rules::{Decision, Rules};
+/// use sandgate_policy::{Surroundings, judge};
+///
+/// let text = r#"
+///     [[rule]]
+///     prefix = ["cargo", ["test", "build"]]
+///     decision = "allow"
+///
+///     [[rule]]
+///     prefix = ["git", "push", "--force"]
+///     decision = "forbid"
+///     justification = "history is shared"
+/// "#;
+/// let mut rules = Rules::default();
+/// rules.extend(Rules::parse(text, "my.toml")?);
+///
+/// let ruling = |script: &str| {
+///     let argv = ["bash", "-c", script].map(str::to_owned);
+///     let around = Surroundings { cwd: Some("/work".into()), ..Surroundings::default() };
+///     judge(&argv, &around, &rules).ruling.map(|ruling| ruling.decision)
+/// };
+/// assert_eq!(ruling("cargo test --workspace"), Some(Decision::Allow));
+/// // A rule that forbids is found in every part of a script; one that allows must hold for each.
+/// assert_eq!(ruling("cargo test && git push --force"), Some(Decision::Forbid));
+/// assert_eq!(ruling("cargo test && make install"), None);
+/// # Ok::<(), sandgate_policy::rules::RulesError>(())
+/// ```
 #[derive(Debug, Clone, Default)]
 pub struct Rules {
     rules: Vec<Rule>,

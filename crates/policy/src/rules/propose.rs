@@ -74,6 +74,20 @@ impl ProposedRule {
 ///
 /// None for what was not understood or is dangerous, where a rule asks or forbids already, where a
 /// file is written that no rule covers, and where several parts would need rules of their own.
+///
+/// ```
+/// use sandgate_policy::rules::{Rules, append, propose};
+/// use sandgate_policy::{Surroundings, judge};
+///
+/// let argv = ["cargo", "test", "--workspace"].map(str::to_owned);
+/// let judgement = judge(&argv, &Surroundings::default(), &Rules::default());
+/// let rule = propose(&judgement, None).expect("it could be allowed for good");
+/// assert_eq!(rule.prefix(), ["cargo", "test"]);
+/// // What a person's file looks like after a yes that is to last.
+/// let file = append("", "default.toml", &rule)?;
+/// assert!(file.contains(r#"prefix = ["cargo", "test"]"#), "{file}");
+/// # Ok::<(), sandgate_policy::rules::RulesError>(())
+/// ```
 pub fn propose(judgement: &Judgement, suggested: Option<&[String]>) -> Option<ProposedRule> {
     let asked_by_rule =
         judgement.ruling.as_ref().is_some_and(|ruling| ruling.decision != Decision::Allow);

@@ -61,6 +61,19 @@ pub enum ShellKind {
 pub struct Opacity(pub String);
 
 /// Reads a command vector.
+///
+/// ```
+/// use sandgate_policy::script::read;
+///
+/// let argv = ["bash", "-c", "cd src && cargo test 2>&1 | tee log"].map(str::to_owned);
+/// let reading = read(&argv);
+/// let programs: Vec<_> = reading.commands.iter().filter_map(|command| command.program()).collect();
+/// assert_eq!(programs, ["cd", "cargo", "tee"]);
+/// assert!(reading.opaque.is_none());
+///
+/// let argv = ["bash", "-c", "echo $(date)"].map(str::to_owned);
+/// println!("{}", read(&argv).opaque.expect("what it prints is not known before it runs"));
+/// ```
 pub fn read(argv: &[String]) -> Reading {
     match shell_call::recognise(argv) {
         Call::Program => {

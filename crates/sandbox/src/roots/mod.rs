@@ -125,6 +125,29 @@ impl Unsearched {
 }
 
 /// Where a session may write, and what in there must stay as it is.
+///
+/// ```
+/// use sandgate_policy::Extras;
+/// use sandgate_protocol::SandboxPolicy;
+/// use sandgate_sandbox::Layout;
+/// use std::collections::BTreeMap;
+///
+/// let workspace = tempfile::tempdir()?;
+/// std::fs::create_dir(workspace.path().join(".git"))?;
+/// let policy = SandboxPolicy::WorkspaceWrite {
+///     writable_roots: Vec::new(),
+///     network_access: Default::default(),
+///     exclude_tmpdir_env_var: true,
+///     exclude_slash_tmp: true,
+/// };
+/// let layout = Layout::of(&policy, workspace.path(), &BTreeMap::new(), &Extras::default())?;
+/// let [root] = layout.writable_roots() else { panic!("the workspace and nothing else") };
+/// let workspace = workspace.path().canonicalize()?;
+/// assert_eq!(root.path, workspace);
+/// assert!(root.is_path_writable(&workspace.join("src")));
+/// assert!(!root.is_path_writable(&workspace.join(".git/config")));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Layout {
     /// The writable roots.
