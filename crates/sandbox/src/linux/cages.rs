@@ -116,7 +116,7 @@ mod tests {
         let env =
             cages.confine(params(), &policy, workspace, extras, network, BTreeSet::new()).unwrap();
         let site = env.site().unwrap();
-        site.cage().unwrap();
+        site.build().unwrap();
         Arc::clone(site)
     }
 

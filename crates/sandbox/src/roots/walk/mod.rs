@@ -31,10 +31,10 @@ pub(super) struct Limits {
 impl Limits {
     /// For a root that was named: all of it, if it is not enormous.
     pub(super) const ROOT: Self =
-        Self { depth: usize::MAX, directories: 20_000, entries: 2_000_000 };
+        Self { depth: usize::MAX, directories: 200_000, entries: 20_000_000 };
 
     /// For directories that hold everybody's temporary files.
-    pub(super) const SCRATCH: Self = Self { depth: 3, directories: 2_000, entries: 200_000 };
+    pub(super) const SCRATCH: Self = Self { depth: 3, directories: 5_000, entries: 500_000 };
 }
 
 /// What a walk found.
@@ -45,6 +45,8 @@ pub(super) struct Walked {
     /// Directories of this user that it may not look into now. A command could change that, so what
     /// is in there counts as protected.
     pub(super) closed: Vec<PathBuf>,
+    /// Directories that a limit left out, the depth aside. Nobody knows what is in them.
+    pub(super) unread: Vec<PathBuf>,
     /// Whether the limits, the depth aside, left nothing out.
     pub(super) complete: bool,
 }
