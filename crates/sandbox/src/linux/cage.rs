@@ -119,7 +119,8 @@ fn steps(layout: &Layout) -> Result<Vec<Step>, CageError> {
     }
     let step = |(path, kind)| {
         let number = layout.number(path).filter(|_| !matches!(kind, Kind::Reserved(_)));
-        let passing = kind != Kind::Root && layout.is_in_scratch(path);
+        let may_go = matches!(kind, Kind::Protect | Kind::Pin);
+        let passing = may_go && layout.is_in_scratch(path);
         Ok(Step { path: c_path(path)?, kind, number, passing })
     };
     kinds.into_iter().map(step).collect()
@@ -134,4 +135,36 @@ fn absent(layout: &Layout, path: &Path) -> Result<Absent, CageError> {
 
 fn c_path(path: &Path) -> Result<CString, CageError> {
     CString::new(path.as_os_str().as_bytes()).map_err(|_| CageError::NulByte(path.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sandgate_policy::Extras;
+    use sandgate_protocol::SandboxPolicy;
+    use std::fs;
+
+    /// What is found is mounted on only as what was found.
+    #[test]
+    fn every_mount_but_those_of_kept_names_has_a_number() {
+        let directory = tempfile::tempdir().unwrap();
+        let ws = directory.path().canonicalize().unwrap();
+        fs::create_dir_all(ws.join("deep/repository/.git")).unwrap();
+        std::os::unix::fs::symlink("deep", ws.join("link")).unwrap();
+        std::os::unix::fs::symlink("link/repository/.git", ws.join(".git")).unwrap();
+        let policy = SandboxPolicy::WorkspaceWrite {
+            writable_roots: Vec::new(),
+            network_access: NetworkAccess::Restricted,
+            exclude_tmpdir_env_var: true,
+            exclude_slash_tmp: true,
+        };
+        let layout = Layout::of(&policy, &ws, &BTreeMap::new(), &Extras::default()).unwrap();
+        let steps = steps(&layout).unwrap();
+        assert_eq!(steps.iter().filter(|step| step.kind == Kind::Pin).count(), 2);
+        for step in steps {
+            let is_kept_free = matches!(step.kind, Kind::Reserved(_));
+            assert_eq!(step.number.is_none(), is_kept_free, "{step:?}");
+            assert!(!step.passing, "{step:?}");
+        }
+    }
 }

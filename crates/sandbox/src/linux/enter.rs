@@ -1,7 +1,7 @@
 //! The steps into the cage. Nothing here allocates.
 
 use super::cage::{Cage, Kind, Step};
-use super::same::open_same;
+use super::same::{must_be_there, open_same};
 use super::{Reservations, devices, network};
 use crate::sys;
 use rustix::fd::OwnedFd;
@@ -35,7 +35,7 @@ pub struct Stuck {
 impl Stuck {
     /// Something that was found when the roots were searched is not there any more. Who searches again
     /// may get further.
-    pub const MOVED: &'static str = "protect something that is being moved or replaced";
+    pub const MOVED: &'static str = "protect what is being moved or replaced";
 
     pub(super) fn at(step: &'static str) -> impl FnOnce(Errno) -> Self {
         move |errno| {
@@ -158,7 +158,8 @@ impl Cage {
             let Some(slot) = free.next() else {
                 return Err(Stuck { step: "hold that many writable roots", errno: libc::E2BIG });
             };
-            let copy = open_same(&*step.path, step.number).and_then(|root| copy_of(&root));
+            let root = open_same(&*step.path, step.number).map_err(must_be_there);
+            let copy = root.and_then(|root| copy_of(&root));
             *slot = Some(copy.map_err(Stuck::at("copy a writable root"))?);
         }
         let devices = devices::Devices::hold()?;
@@ -172,8 +173,10 @@ impl Cage {
             }
             let target = match open_same(&**path, *number) {
                 Ok(target) => target,
-                Err(Errno::STALE) if *passing => continue,
-                Err(errno) => return Err(Stuck::at("open what is protected")(errno)),
+                Err(Errno::NOENT) if *passing => continue,
+                Err(errno) => {
+                    return Err(Stuck::at("open what is protected")(must_be_there(errno)));
+                }
             };
             match kind {
                 Kind::Root => {

@@ -134,7 +134,7 @@ impl Inside {
                 [c"/proc/sys", c"/proc/sysrq-trigger", c"/proc/irq", c"/proc/bus", c"/proc/fs"]
             {
                 match protect(path) {
-                    Ok(()) | Err(Errno::STALE) => {}
+                    Ok(()) | Err(Errno::NOENT) => {}
                     Err(errno) => return Err(Stuck::at("protect the kernel's switches")(errno)),
                 }
             }

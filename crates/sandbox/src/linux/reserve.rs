@@ -10,7 +10,7 @@
 //! - Removing is `rmdir`: whatever has contents stays.
 
 use super::cage::Absent;
-use super::same::open_same;
+use super::same::{must_be_there, open_same};
 use super::{Cage, Stuck};
 use crate::roots::PLACEHOLDER_MODE;
 use crate::sys::{Inherited, Kept};
@@ -74,7 +74,10 @@ impl Cage {
             let path = CString::new([parent.as_bytes(), b"/", name.as_bytes()].concat())?;
             let opened = match parents.entry(parent) {
                 Entry::Occupied(opened) => opened.into_mut(),
-                Entry::Vacant(new) => new.insert(Arc::new(open_same(&**parent, *parent_number)?)),
+                Entry::Vacant(new) => {
+                    let opened = open_same(&**parent, *parent_number).map_err(must_be_there)?;
+                    new.insert(Arc::new(opened))
+                }
             };
             let (parent, name) = (Arc::clone(opened), name.clone());
             places.push(Place { parent, name, path, taken: Taken::NotYet });

@@ -15,7 +15,7 @@ const FUSE: FsWord = 0x6573_5546;
 /// Opens a place whose path has no link in it; if it is a link itself, that. Allocates nothing.
 ///
 /// # Errors
-/// `STALE` when there is nothing, or not what has this number.
+/// `NOENT` when there is nothing, and `STALE` when it is not what has this number.
 pub(super) fn open_same(path: impl Arg + Copy, number: Option<Number>) -> Result<OwnedFd, Errno> {
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let (mode, no_links) = (Mode::empty(), ResolveFlags::NO_SYMLINKS);
@@ -25,7 +25,8 @@ pub(super) fn open_same(path: impl Arg + Copy, number: Option<Number>) -> Result
         opened => opened,
     };
     let place = opened.map_err(|errno| match errno {
-        Errno::NOENT | Errno::NOTDIR | Errno::LOOP => Errno::STALE,
+        Errno::NOTDIR => Errno::NOENT,
+        Errno::LOOP => Errno::STALE,
         other => other,
     })?;
     let Some(number) = number else { return Ok(place) };
@@ -34,6 +35,11 @@ pub(super) fn open_same(path: impl Arg + Copy, number: Option<Number>) -> Result
     let same = (found.st_dev as u64, found.st_ino as u64) == number;
     let lasting = || fstatfs(&place).map_or(true, |found| found.f_type != FUSE);
     if same || !lasting() { Ok(place) } else { Err(Errno::STALE) }
+}
+
+/// What it means that something is gone which must be there.
+pub(super) fn must_be_there(errno: Errno) -> Errno {
+    if errno == Errno::NOENT { Errno::STALE } else { errno }
 }
 
 #[cfg(test)]
@@ -57,7 +63,7 @@ mod tests {
         assert_eq!(open("a/b", seen), Ok(()));
         assert_eq!(open("a/b", number("out/b")), Err(Errno::STALE), "another one");
         fs::rename(root.join("a"), root.join("c")).unwrap();
-        assert_eq!(open("a/b", seen), Err(Errno::STALE), "moved away");
+        assert_eq!(open("a/b", seen), Err(Errno::NOENT), "moved away");
         symlink("c", root.join("a")).unwrap();
         assert_eq!(open("a/b", seen), Err(Errno::STALE), "reached by a link");
         assert_eq!(open("a", number("a")), Ok(()), "a link itself");

@@ -163,6 +163,32 @@ mod tests {
         }
     }
 
+    #[test]
+    fn what_a_limit_leaves_out_lies_in_what_is_named() {
+        let (_home, root) = tree(&[]);
+        for number in 0..12 {
+            let deep = root.join(format!("{number}/a/b"));
+            fs::create_dir_all(deep.join(["../.git", ".git", "c/.git"][number % 3])).unwrap();
+            fs::create_dir_all(root.join(format!("{number}/wide/{number}"))).unwrap();
+        }
+        for walk in BOTH {
+            let all = walk(&root, Limits::ROOT, &BTreeSet::new());
+            assert!(all.complete && all.unread.is_empty() && all.protected.len() == 12, "{all:?}");
+            for directories in 0..60 {
+                for entries in [0, 5, 13, 30, 50, 1000] {
+                    let limits = Limits { directories, entries, ..Limits::ROOT };
+                    let walked = walk(&root, limits, &BTreeSet::new());
+                    assert_eq!(walked.complete, walked.unread.is_empty(), "{limits:?}");
+                    let is_unread =
+                        |path: &Path| walked.unread.iter().any(|unread| path.starts_with(unread));
+                    let mut lost = all.protected.iter();
+                    let lost = lost.find(|p| !walked.protected.contains(p) && !is_unread(p));
+                    assert_eq!(lost, None, "{limits:?}");
+                }
+            }
+        }
+    }
+
     /// With enough directories in each level to be shared among threads, and limits that are reached
     /// anywhere.
     #[test]
