@@ -10,8 +10,11 @@ mod bench;
 #[path = "bench/elsewhere.rs"]
 mod bench;
 mod dist;
+mod docs;
 #[cfg(target_os = "linux")]
 mod picture;
+#[cfg(target_os = "linux")]
+mod soak;
 mod tidy;
 
 use std::path::PathBuf;
@@ -31,12 +34,23 @@ const TASKS: &[Task] = &[
         about: "measure against the lower limits beside it, and print the ratios",
         run: bench::run,
     },
+    Task {
+        name: "docs",
+        about: "write the pages anew that are made from the code",
+        run: docs::run,
+    },
     Task { name: "dist", about: "make what people install", run: dist::run },
     #[cfg(target_os = "linux")]
     Task {
         name: "picture",
         about: "draw a whole run of the program for the documentation",
         run: picture::run,
+    },
+    #[cfg(target_os = "linux")]
+    Task {
+        name: "soak",
+        about: "work the program hard for a while, and check that it leaves nothing behind",
+        run: soak::run,
     },
 ];
 

@@ -31,6 +31,8 @@ mod notes;
 mod open;
 mod patch;
 mod policy;
+#[cfg(test)]
+mod reference;
 mod review;
 mod run;
 mod sandbox;

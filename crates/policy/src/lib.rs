@@ -66,7 +66,8 @@ mod surroundings;
 pub mod wrapper;
 
 pub use approval::{
-    Approvable, ApprovalKey, ApprovalStore, MAX_KEYS, MAX_ROOTS, Remembered, RootRefused,
+    Approvable, ApprovalKey, ApprovalStore, Content, MAX_KEYS, MAX_ROOTS, Remembered, RootRefused,
+    Runs, runs,
 };
 pub use grant::{Confinement, Extras, Grant, Grantor};
 pub use judge::{Class, Judgement, Part, Ruling, judge};

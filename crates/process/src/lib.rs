@@ -67,6 +67,7 @@ mod handle;
 mod in_terminal;
 mod live;
 mod output;
+mod place;
 mod shell;
 mod spawner;
 mod stop;
@@ -91,6 +92,7 @@ pub use output::{
     Decoded, HeadTailBuffer, ModelFormat, OutputCapture, RawOutput, RawStream, Spill, SpillPolicy,
     SpillReport, decode, harmless, incomplete_utf8_at_end,
 };
+pub use place::{read_exact_at, write_all_at};
 pub use shell::{Login, Shell, ShellError, ShellType};
 pub use spawner::{Spawner, Stdin, TerminalSize};
 pub use stop::Stop;

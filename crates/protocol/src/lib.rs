@@ -24,6 +24,7 @@ mod visible;
 pub use approval::{AnsweredBy, ApplyPatchApprovalRequest, ApprovalId, ApprovalResponse};
 pub use approval::{AskForApproval, ExecApprovalRequest, GrantOffer, GrantScope, Offers};
 pub use approval::{PatchChange, PatchChangeKind, ReviewDecision, RiskAssessment, RiskLevel};
+pub use approval::{beginning_of_diff, beginnings_of_diffs};
 pub use call_id::CallId;
 pub use codex_err::CodexErr;
 pub use conversation::{AgentEvent, CallInput, ResponseItem, Role, SessionSource};

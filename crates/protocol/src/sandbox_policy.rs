@@ -1,6 +1,7 @@
 //! What a session allows its commands to touch, as a person configured it.
 
 use crate::SandboxType;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
@@ -127,7 +128,7 @@ pub enum SandboxablePreference {
 }
 
 /// What a machine's sandbox can enforce.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Enforcement {
     /// What confines commands here.
     pub sandbox: SandboxType,

@@ -41,6 +41,7 @@
 
 mod approval;
 pub mod audit;
+mod contents;
 #[cfg(unix)]
 pub mod daemon;
 mod deltas;
@@ -125,6 +126,8 @@ pub use sandgate_process::Login;
 pub use sandgate_process::ModelFormat;
 /// What became of the file that holds all of a command's output.
 pub use sandgate_process::SpillReport;
+/// Reads and writes at a place of a file.
+pub use sandgate_process::{read_exact_at, write_all_at};
 /// What becomes of commands where something of the sandbox is missing.
 pub use sandgate_sandbox::PartialEnforcement;
 

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 /// The machine, and how busy it was.
 #[derive(Debug, Serialize)]
-pub(super) struct Machine {
+pub(crate) struct Machine {
     pub(super) kernel: String,
     pub(super) cores: usize,
     /// The load of the last minute, before the run.
@@ -13,7 +13,7 @@ pub(super) struct Machine {
     pub(super) load_after: Option<String>,
 }
 
-pub(super) fn describe(load_before: Option<String>) -> Machine {
+pub(crate) fn describe(load_before: Option<String>) -> Machine {
     let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     Machine {
         kernel: kernel.trim().to_owned(),
@@ -24,7 +24,7 @@ pub(super) fn describe(load_before: Option<String>) -> Machine {
 }
 
 /// The load of the last minute.
-pub(super) fn load_average() -> Option<String> {
+pub(crate) fn load_average() -> Option<String> {
     let loads = std::fs::read_to_string("/proc/loadavg").ok()?;
     loads.split(' ').next().map(str::to_owned)
 }

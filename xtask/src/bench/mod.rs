@@ -5,25 +5,25 @@
 
 mod agent;
 mod arguments;
-mod bare;
+pub(crate) mod bare;
 mod concurrency;
 mod config;
 mod interactive;
 mod leaks;
-mod library;
-mod machine;
+pub(crate) mod library;
+pub(crate) mod machine;
 mod mcp;
 mod orchestrator;
 mod patch;
 mod policy;
-mod processes;
+pub(crate) mod processes;
 mod program;
 mod progress;
 mod report;
 mod row;
-mod samples;
-mod sandbox;
-mod sandgate;
+pub(crate) mod samples;
+pub(crate) mod sandbox;
+pub(crate) mod sandgate;
 mod session;
 mod spawn;
 mod table;
@@ -154,7 +154,7 @@ fn run_optimised(args: &[String]) -> anyhow::Result<ExitCode> {
 }
 
 /// Where cargo puts what it builds: this program is in a directory of it.
-fn target_directory() -> anyhow::Result<PathBuf> {
+pub(crate) fn target_directory() -> anyhow::Result<PathBuf> {
     let program = std::env::current_exe().context("cannot find this program's own file")?;
     let target = program.ancestors().nth(2).map(Path::to_owned);
     target.context("this program is in no target directory")

@@ -6,7 +6,7 @@ use std::process::Command;
 /// Has cargo bring the optimised program up to date, which is nothing to do most of the time, and
 /// says where it is; or why there is none.
 #[expect(clippy::disallowed_methods, reason = "starts cargo, as the person who typed this would")]
-pub(super) fn build(target: &Path) -> Result<PathBuf, String> {
+pub(crate) fn build(target: &Path) -> Result<PathBuf, String> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut build = Command::new(cargo);
     build.args(["build", "--quiet", "--release", "--package", "sandgate", "--target-dir"]);

@@ -14,8 +14,10 @@ mod reach;
 mod reasons;
 mod rust;
 mod spec;
+mod threats;
 mod tree;
 mod unsafety;
+mod variables;
 
 use anyhow::Context as _;
 use std::fmt;
@@ -54,6 +56,8 @@ const CHECKS: &[fn(&Tree) -> Vec<Finding>] = &[
     leftovers::check,
     reasons::check,
     explained::check,
+    threats::check,
+    variables::check,
 ];
 
 /// Runs every check on the workspace and prints what they found.

@@ -5,6 +5,7 @@ mod worked_example;
 
 use crate::approval::{Answer, Question, resolved_command_text};
 use crate::audit::{Began, CallAsked, DecidedBy, Ended, Granted, Judged, Record, RiskClass};
+use crate::contents::contents;
 use crate::environment::keep_to_reading;
 use crate::orchestrator::{
     ApprovalCtx, Attempted, FirstAttempt, RiskQuestion, SandboxAttempt, Sandboxable, ToolCtx,
@@ -18,7 +19,7 @@ use crate::resolve::resolve;
 use crate::snapshot::LoginCommand;
 use crate::telemetry::telemetry_preview;
 use sandgate_policy::rules::{Decision as RuleDecision, ProposedRule, Rule, propose};
-use sandgate_policy::{Approvable, ApprovalKey};
+use sandgate_policy::{Approvable, ApprovalKey, runs};
 use sandgate_policy::{ApprovalRequirement, BypassSandbox, Terms, requirement};
 use sandgate_policy::{Class, Extras, Judgement, Surroundings, judge};
 use sandgate_process::{ExecuteOptions, Executed, execute};
@@ -240,6 +241,7 @@ impl Approvable for ShellRequest {
             cwd: self.params.cwd.clone(),
             sandbox_permissions: self.params.sandbox_permissions,
             tty: false,
+            runs: contents(&runs(&self.judgement.reading), &self.params),
         }]
     }
 

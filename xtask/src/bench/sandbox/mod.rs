@@ -16,6 +16,7 @@ mod spawn;
 
 pub(super) use opens::{FLAG as LOOP_FLAG, run_loop};
 pub(super) use ordinary_user::Lent;
+pub(crate) use ordinary_user::this_program_as_user;
 
 use super::session::Session;
 

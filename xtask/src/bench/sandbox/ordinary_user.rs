@@ -9,7 +9,7 @@ use crate::bench::row::Row;
 use crate::bench::session::{Effort, Impossible, Session};
 use anyhow::Context as _;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 /// Who is there for such things.
 const USER: &str = "sandgate-test";
@@ -31,31 +31,17 @@ struct Rows {
 
 pub(super) fn measure(session: &Session, _: &Progress) -> anyhow::Result<Vec<Row>> {
     let impossible = |why: String| anyhow::Error::from(Impossible(why));
-    if !rustix::process::geteuid().is_root() {
-        return Err(impossible("this is an ordinary user already".to_owned()));
-    }
-    let setpriv = bare::find("setpriv")?;
-    let (uid, gid) =
-        ids_of(USER)?.ok_or_else(|| impossible(format!("there is no user called {USER}")))?;
     let directory = session.scratch()?;
-    std::os::unix::fs::chown(directory.path(), Some(uid), Some(gid))?;
-    let lent = copy_programs(session.program()?, directory.path())?;
-    let this = directory.path().join("xtask");
+    let copy = directory.path().join("sandgate");
+    std::fs::copy(session.program()?, &copy)?;
     let json = directory.path().join("rows.json");
-    let (uid, gid) = (uid.to_string(), gid.to_string());
-    let mut command =
-        bare::quiet(&setpriv, &["--reuid", &uid, "--regid", &gid, "--init-groups", "--"]);
-    command.arg(&this).args(["bench", "sandbox", "--json"]).arg(&json);
-    command.arg("--lent-scratch").arg(&lent.scratch).arg("--lent-program").arg(&lent.program);
+    let mut command = this_program_as_user(directory.path())?;
+    command.args(["bench", "sandbox", "--json"]).arg(&json);
+    command.arg("--lent-scratch").arg(directory.path()).arg("--lent-program").arg(&copy);
     if session.effort == Effort::Quick {
         command.arg("--quick");
     }
-    let status = command
-        .env("HOME", directory.path())
-        .env_remove("XDG_RUNTIME_DIR")
-        .current_dir(directory.path())
-        .stderr(Stdio::inherit())
-        .status()?;
+    let status = command.stdout(Stdio::null()).status()?;
     let Ok(text) = std::fs::read_to_string(&json) else {
         return Err(impossible(format!(
             "{USER} cannot run this program from {}: {status}",
@@ -66,12 +52,28 @@ pub(super) fn measure(session: &Session, _: &Progress) -> anyhow::Result<Vec<Row
     Ok(rows.into_iter().map(|row| row.with_remark(&format!("as {USER}"))).collect())
 }
 
-/// The target directory may be closed to others, so the programs are copied.
-fn copy_programs(program: &Path, directory: &Path) -> anyhow::Result<Lent> {
-    let copy = directory.join("sandgate");
-    std::fs::copy(program, &copy)?;
-    std::fs::copy(std::env::current_exe()?, directory.join("xtask"))?;
-    Ok(Lent { scratch: directory.to_owned(), program: copy })
+/// This program, to be started again as the ordinary user in a directory that becomes theirs. The target
+/// directory may be closed to others, so it is copied there.
+///
+/// # Errors
+/// [`Impossible`] where this is not root, or there is no such user.
+pub(crate) fn this_program_as_user(directory: &Path) -> anyhow::Result<Command> {
+    let impossible = |why: String| anyhow::Error::from(Impossible(why));
+    if !rustix::process::geteuid().is_root() {
+        return Err(impossible("this is an ordinary user already".to_owned()));
+    }
+    let setpriv = bare::find("setpriv")?;
+    let (uid, gid) =
+        ids_of(USER)?.ok_or_else(|| impossible(format!("there is no user called {USER}")))?;
+    std::os::unix::fs::chown(directory, Some(uid), Some(gid))?;
+    let this = directory.join("xtask");
+    std::fs::copy(std::env::current_exe()?, &this)?;
+    let (uid, gid) = (uid.to_string(), gid.to_string());
+    let mut command =
+        bare::quiet(&setpriv, &["--reuid", &uid, "--regid", &gid, "--init-groups", "--"]);
+    command.arg(&this).env("HOME", directory).env_remove("XDG_RUNTIME_DIR").current_dir(directory);
+    command.stdout(Stdio::inherit()).stderr(Stdio::inherit());
+    Ok(command)
 }
 
 /// The numbers of a user and of the user's group.

@@ -9,7 +9,7 @@ use super::nursery::Allowed;
 use super::raw::{self, ChildStack, Forked, NeverReturn};
 use crate::sys::{LaunchError, Stage};
 use rustix::event::{EventfdFlags, eventfd};
-use rustix::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 use sandgate_sandbox::linux::{Entry, Mode, Of, Site, Stuck};
@@ -70,16 +70,21 @@ impl<'a> Ahead<'a> {
 
 /// What both processes use, each in its turn.
 struct Errand<'a> {
-    entry: &'a Entry,
-    of: Of,
-    maker: Pid,
-    /// Tells the forerunner to fork.
-    go: OwnedFd,
+    orders: Orders<'a>,
     /// What the process that it forks does. Written by the maker before the forerunner is told to.
     task: Option<Task<'a>>,
     /// Written by the forerunner before it ends: how far it came, and the process that it forked.
     entered: Result<Mode, Stuck>,
     forked: Result<c_int, Errno>,
+}
+
+/// What does not change.
+struct Orders<'a> {
+    entry: &'a Entry,
+    of: Of,
+    maker: Pid,
+    /// Tells the forerunner to fork.
+    go: OwnedFd,
 }
 
 /// The life of a process in a cage, which is told what holds it there.
@@ -88,11 +93,9 @@ type Task<'a> = &'a mut dyn FnMut(Mode);
 impl<'a> Forerunner<'a> {
     /// Sends one ahead.
     pub(super) fn send(entry: &'a Entry, of: Of) -> Result<Self, Errno> {
+        let go = eventfd(0, EventfdFlags::CLOEXEC)?;
         let errand = Box::new(Errand {
-            entry,
-            of,
-            maker: rustix::process::getpid(),
-            go: eventfd(0, EventfdFlags::CLOEXEC)?,
+            orders: Orders { entry, of, maker: rustix::process::getpid(), go },
             task: None,
             entered: Ok(Mode::LandlockOnly),
             forked: Err(Errno::CHILD),
@@ -119,9 +122,9 @@ impl<'a> Forerunner<'a> {
     pub(super) unsafe fn fork(mut self, task: Task<'a>) -> Result<Pid, LaunchError> {
         // SAFETY: the other process does not look at it before it is told to.
         unsafe { (*self.errand.as_ptr()).task = Some(task) };
-        // SAFETY: nobody writes to it.
-        let go = unsafe { (*self.errand.as_ptr()).go.as_fd() };
-        let told = rustix::io::write(go, &1u64.to_ne_bytes());
+        // SAFETY: nobody writes to these.
+        let orders = unsafe { &(*self.errand.as_ptr()).orders };
+        let told = rustix::io::write(&orders.go, &1u64.to_ne_bytes());
         told.map_err(|errno| LaunchError::new(Stage::SetUp, errno))?;
         self.wait();
         // SAFETY: the other process has ended.
@@ -159,14 +162,12 @@ impl Drop for Forerunner<'_> {
 extern "C" fn run_ahead(errand: *mut c_void) -> c_int {
     let _never = NeverReturn;
     let errand = errand.cast::<Errand<'_>>();
-    // SAFETY: `Forerunner::send` passed a pointer to this and keeps it. The maker writes to no other
-    // field than `task` before we end, and to that one before it tells us to go on.
-    let (entry, of, maker, go) =
-        unsafe { (&*(*errand).entry, (*errand).of, (*errand).maker, (*errand).go.as_fd()) };
-    let entered = die_with(maker).and_then(|()| {
-        let entered = entry.enter(of);
+    // SAFETY: `Forerunner::send` passed a pointer to this and keeps it, and nobody writes to these.
+    let Orders { entry, of, maker, go } = unsafe { &(*errand).orders };
+    let entered = die_with(*maker).and_then(|()| {
+        let entered = entry.enter(*of);
         // Other rights may have made the kernel forget it.
-        die_with(maker).and(entered)
+        die_with(*maker).and(entered)
     });
     // SAFETY: the maker reads it when we have ended.
     unsafe { (*errand).entered = entered };
@@ -204,6 +205,60 @@ fn die_with(maker: Pid) -> Result<(), Stuck> {
     }
 }
 
-fn is_told(go: BorrowedFd<'_>) -> bool {
+fn is_told(go: &OwnedFd) -> bool {
     rustix::io::retry_on_intr(|| rustix::io::read(go, &mut [0u8; 8])).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::process::test_kill_process;
+    use sandgate_policy::Grant;
+    use sandgate_protocol::{ExecExpiration, ExecParams, SandboxPermissions, SandboxPolicy};
+    use sandgate_sandbox::{ExecEnv, SandboxManager};
+
+    fn confined() -> ExecEnv {
+        let params = ExecParams {
+            command: vec!["true".to_owned()],
+            program: "/bin/true".into(),
+            cwd: "/".into(),
+            env: std::collections::BTreeMap::new(),
+            expiration: ExecExpiration::DefaultTimeout,
+            sandbox_permissions: SandboxPermissions::UseDefault,
+            justification: None,
+            arg0: None,
+        };
+        let grant = Grant::sandboxed_by_person(params, SandboxPolicy::ReadOnly, "/".into());
+        SandboxManager::new().transform(grant).unwrap()
+    }
+
+    #[test]
+    fn what_it_forks_knows_what_was_found_meanwhile_and_is_our_child() {
+        let env = confined();
+        let ahead = Forerunner::send(env.site().unwrap().entry(), Of::Session).unwrap();
+        let found = "found meanwhile".repeat(1000);
+        let (read, write) = rustix::pipe::pipe().unwrap();
+        let mut tell = |_| {
+            let _ = rustix::io::write(&write, found.as_bytes());
+            raw::exit_now(3);
+        };
+        // SAFETY: it makes two kernel calls and does not return.
+        let child = unsafe { ahead.fork(&mut tell) }.unwrap();
+        drop(write);
+        let mut told = Vec::new();
+        std::io::Read::read_to_end(&mut std::fs::File::from(read), &mut told).unwrap();
+        assert_eq!(told, found.as_bytes());
+        let (_, status) = waitpid(Some(child), WaitOptions::empty()).unwrap().unwrap();
+        assert_eq!(status.exit_status(), Some(3));
+    }
+
+    #[test]
+    fn one_that_is_not_needed_is_gone_at_once() {
+        let env = confined();
+        let ahead = Forerunner::send(env.site().unwrap().entry(), Of::Job).unwrap();
+        let pid = ahead.pid.unwrap();
+        assert_eq!(test_kill_process(pid), Ok(()));
+        drop(ahead);
+        assert_eq!(test_kill_process(pid), Err(Errno::SRCH));
+    }
 }

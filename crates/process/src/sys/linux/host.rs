@@ -68,6 +68,9 @@ enum Attempt {
     Launched(Box<Launched>),
     /// Nobody took it; it can be sent again.
     Lost,
+    /// Nobody is there any more who could take it, even if the nursery's process has not quite ended: one
+    /// that was killed closes its socket first, and taking its namespaces apart can take a while.
+    Deserted,
     /// Nobody took it for a long time.
     Unmoved,
 }
@@ -118,17 +121,19 @@ impl Nursery {
             match self.try_launch(&line, &launch).await {
                 Ok(Attempt::Launched(launched)) => return Ok(*launched),
                 Ok(Attempt::Lost) if line.is_there() => {}
-                Ok(Attempt::Lost | Attempt::Unmoved) => match line.last_word() {
-                    Some(error) if site.is_some() => {
-                        self.forget(&line);
-                        if !error.is_about_a_move() || searches <= 1 {
-                            return Err(error);
+                Ok(Attempt::Lost | Attempt::Deserted | Attempt::Unmoved) => {
+                    match line.last_word() {
+                        Some(error) if site.is_some() => {
+                            self.forget(&line);
+                            if !error.is_about_a_move() || searches <= 1 {
+                                return Err(error);
+                            }
+                            searches -= 1;
+                            attempts += 1;
                         }
-                        searches -= 1;
-                        attempts += 1;
+                        _ => self.replace(&line, site, allowed)?,
                     }
-                    _ => self.replace(&line, site, allowed)?,
-                },
+                }
                 // Some containers cover parts of /proc, and then let nobody have a whole one.
                 Err(error) if error.is_about_proc() && allowed == Allowed::Namespaces => {
                     self.replace(&line, site, Allowed::Nothing)?;
@@ -216,7 +221,7 @@ impl Nursery {
         });
         let fds = [theirs.as_fd(), stdin, stdout, stderr];
         if !line.send(request, &fds).map_err(set_up)? {
-            return Ok(Attempt::Lost);
+            return Ok(Attempt::Deserted);
         }
         // Our copies must go now, or the pipes would never end and the warden's end never be missed.
         drop((ends.theirs, theirs));
@@ -433,4 +438,45 @@ pub(super) fn cannot_keep_free(error: io::Error) -> LaunchError {
 
 fn set_up(source: io::Error) -> LaunchError {
     LaunchError::new(Stage::SetUp, source)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sys::Stdio;
+    use sandgate_policy::Grant;
+    use sandgate_protocol::{ExecExpiration, ExecParams, SandboxPermissions};
+    use sandgate_sandbox::SandboxManager;
+
+    /// A process that was killed closes its socket before it has ended. Until it has, every request to it
+    /// is refused at once, however often it is sent.
+    #[tokio::test]
+    #[expect(clippy::disallowed_methods, reason = "stands for a nursery that is ending")]
+    async fn a_nursery_that_is_still_ending_is_replaced() {
+        let nursery = Nursery::start().unwrap();
+        let ending = std::process::Command::new("sleep").arg("1000").spawn().unwrap();
+        let (requests, _) = packet_pair().unwrap();
+        let line = Line {
+            requests: Some(requests),
+            pid: Pid::from_child(&ending),
+            allowed: Allowed::Namespaces,
+            names: None,
+            outlives_us: AtomicBool::new(false),
+        };
+        *lock(&nursery.plain) = Some(Arc::new(line));
+        let params = ExecParams {
+            command: vec!["/bin/true".to_owned()],
+            program: "/bin/true".into(),
+            cwd: "/".into(),
+            env: Default::default(),
+            expiration: ExecExpiration::Cancellation,
+            sandbox_permissions: SandboxPermissions::UseDefault,
+            justification: None,
+            arg0: None,
+        };
+        let grant = Grant::unconfined_by_person(params);
+        let env = SandboxManager::new().transform(grant).unwrap();
+        let launch = Launch { env: &env, stdio: Stdio::Pipes(crate::Stdin::Null) };
+        assert!(nursery.launch(launch).await.is_ok());
+    }
 }
