@@ -202,7 +202,7 @@ fn scratch_directories_have_no_reserved_names() {
 #[test]
 fn links_on_the_way_stay_as_they_are() {
     let cage = Cage::new();
-    cage.files(&["store/a/git/config", "dots/codex/config.toml", "evil/git/config"]);
+    cage.files(&["store/a/git/config", "dots/codex/auth.json", "evil/git/config"]);
     symlink("store/a", cage.ws("mid")).unwrap();
     symlink("mid/git", cage.ws(".git")).unwrap();
     symlink("dots", cage.ws("settings")).unwrap();

@@ -171,31 +171,40 @@ impl Cage {
             if matches!(kind, Kind::Reserved(index) if !reservations.is_taken(*index)) {
                 continue;
             }
-            let target = match open_same(&**path, *number) {
-                Ok(target) => target,
-                Err(Errno::NOENT) if *passing => continue,
-                Err(errno) => {
-                    return Err(Stuck::at("open what is protected")(must_be_there(errno)));
-                }
-            };
-            match kind {
-                Kind::Root => {
-                    let Some(copy) = copies.next() else { continue };
+            let laid = match kind {
+                Kind::Root => copies.next().map_or(Ok(()), |copy| {
                     let attributes = sys::NO_SETUID | sys::NO_DEVICES;
-                    sys::mount_attributes(copy, c"", sys::Recursive::Yes, attributes)
-                        .map_err(Stuck::at("restrict a writable root"))?;
-                    place(copy, &target).map_err(Stuck::at("place a writable root"))?;
-                }
+                    sys::mount_attributes(copy, c"", sys::Recursive::Yes, attributes)?;
+                    place(copy, &open_same(&**path, *number)?)
+                }),
                 Kind::Protect | Kind::Reserved(_) => {
-                    protect_opened(&target).map_err(Stuck::at("protect a name"))?;
+                    open_same(&**path, *number).and_then(|target| protect_opened(&target))
                 }
-                Kind::Pin => {
-                    let pinned = copy_of(&target).and_then(|copy| place(&copy, &target));
-                    pinned.map_err(Stuck::at("keep a directory where it is"))?;
-                }
+                Kind::Pin => open_same(&**path, *number)
+                    .and_then(|target| place(&copy_of(&target)?, &target)),
+            };
+            match laid.map_err(must_be_there) {
+                Err(Errno::STALE) if *passing && is_gone(path) => {}
+                laid => laid.map_err(Stuck::at(kind.step()))?,
             }
         }
         Ok(())
+    }
+}
+
+/// Whether there is nothing at a path, not even a link.
+fn is_gone(path: &CStr) -> bool {
+    matches!(open_same(path, None), Err(Errno::NOENT))
+}
+
+impl Kind {
+    /// What is being done when such a thing is mounted.
+    fn step(self) -> &'static str {
+        match self {
+            Self::Root => "place a writable root",
+            Self::Protect | Self::Reserved(_) => "protect a name",
+            Self::Pin => "keep a directory where it is",
+        }
     }
 }
 

@@ -31,8 +31,7 @@ pub(super) fn open_same(path: impl Arg + Copy, number: Option<Number>) -> Result
     })?;
     let Some(number) = number else { return Ok(place) };
     let found = fstat(&place)?;
-    #[expect(clippy::unnecessary_cast, reason = "the types are not the same on every machine")]
-    let same = (found.st_dev as u64, found.st_ino as u64) == number;
+    let same = (found.st_dev, found.st_ino) == number;
     let lasting = || fstatfs(&place).map_or(true, |found| found.f_type != FUSE);
     if same || !lasting() { Ok(place) } else { Err(Errno::STALE) }
 }
