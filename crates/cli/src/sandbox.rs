@@ -358,7 +358,7 @@ fn as_lines(Status { enforcement: status, unfinished_roots }: &Status) -> String
         lines.extend(status.missing.iter().map(|what| format!("- {what}\n")));
     }
     if !unfinished_roots.is_empty() {
-        lines += "\nToo large to be searched to the end; repositories further down are writable:\n";
+        lines += "\nToo large to be searched to the end; what was not looked into is read-only:\n";
         lines.extend(unfinished_roots.iter().map(|root| format!("- {root}\n")));
     }
     lines

@@ -30,6 +30,7 @@ pub struct TerminalOutcome {
     pub denials: Denials,
     namespaces: bool,
     supervised: bool,
+    notes: Vec<String>,
 }
 
 impl TerminalOutcome {
@@ -37,13 +38,15 @@ impl TerminalOutcome {
     #[cfg(target_os = "linux")]
     pub fn enforcement(&self) -> Enforcement {
         let manager = sandgate_sandbox::SandboxManager::new();
-        manager.enforced(self.namespaces, self.supervised)
+        let mut enforced = manager.enforced(self.namespaces, self.supervised);
+        enforced.missing.extend(self.notes.iter().cloned());
+        enforced
     }
 
     /// What really held it.
     #[cfg(not(target_os = "linux"))]
     pub fn enforcement(&self) -> Enforcement {
-        let _ = (self.namespaces, self.supervised);
+        let _ = (self.namespaces, self.supervised, &self.notes);
         enforcement()
     }
 }
@@ -54,7 +57,7 @@ pub fn enforcement() -> Enforcement {
 }
 
 /// The roots that a policy makes writable and that are too large to be searched to the end for
-/// protected names. A repository that was not found there is as writable as the rest.
+/// protected names. What was not looked into there is read-only.
 ///
 /// # Errors
 /// When a root cannot be made writable.
@@ -84,13 +87,20 @@ pub fn run_in_terminal_as_person(
     use sandgate_protocol::ExecExpiration;
 
     let TerminalRequest { command, policy, workspace, env } = request;
+    sandgate_sandbox::check_workspace(&workspace, &env)
+        .map_err(sandgate_sandbox::SandboxTransformError::from)?;
     let never = ExecExpiration::Cancellation;
     let params = crate::resolve::resolve_words(command, &workspace, env, never)?;
     let workspace = params.cwd.clone();
     let grant = Grant::sandboxed_by_person(params, policy, workspace);
     let env = sandgate_sandbox::SandboxManager::new().transform(grant)?;
     let ran = sandgate_process::run_in_terminal(&env)?;
+    #[cfg(target_os = "linux")]
+    let notes = env.site().map(|site| site.notes()).unwrap_or_default();
+    #[cfg(not(target_os = "linux"))]
+    let notes = Vec::new();
     Ok(TerminalOutcome {
+        notes,
         exit_code: ran.exit.code(),
         namespaces: ran.had_namespaces(),
         supervised: ran.was_supervised(),

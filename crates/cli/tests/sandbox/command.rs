@@ -118,7 +118,7 @@ fn the_status_says_what_is_enforced() {
 fn the_status_names_the_roots_that_are_too_large() {
     let cage = Cage::new();
     let large = cage.base().canonicalize().unwrap().join("large");
-    for number in 0..2_001 {
+    for number in 0..5_001 {
         fs::create_dir_all(large.join(number.to_string()).join("inner")).unwrap();
     }
     let model = cage.command(&[], "");

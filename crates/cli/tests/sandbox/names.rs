@@ -108,8 +108,8 @@ fn leftovers_of_a_crash_are_removed() {
     assert_eq!(cage.listing(), [".codex"]);
 }
 
-/// spec SANDBOX.25: A repository inside the workspace is protected like the workspace's own, and its
-/// directory cannot be moved away.
+/// spec SANDBOX.25: A repository inside the workspace is protected like the workspace's own, and neither
+/// its directory nor one above that can be moved away.
 #[test]
 fn nested_repositories_are_protected() {
     let cage = Cage::new();
@@ -117,6 +117,7 @@ fn nested_repositories_are_protected() {
     cage.refuses(&[
         "echo after > deep/repo/.git/config",
         "mv deep/repo deep/away",
+        "mv deep away",
         "rm -rf deep/repo; test ! -e deep/repo/.git/config",
     ]);
     assert_eq!(fs::read_to_string(cage.ws("deep/repo/.git/config")).unwrap(), "before");
@@ -195,4 +196,104 @@ fn scratch_directories_have_no_reserved_names() {
         Running::start(cage.command(&["--full-auto"], script).env("TMPDIR", &scratch)).wait();
     assert_eq!(outcome.code, Some(0), "{outcome:?}");
     assert!(scratch.join(".git").is_dir());
+}
+
+/// spec SANDBOX.90: No link on the way to something protected can be replaced.
+#[test]
+fn links_on_the_way_stay_as_they_are() {
+    let cage = Cage::new();
+    cage.files(&["store/a/git/config", "dots/codex/auth.json", "evil/git/config"]);
+    symlink("store/a", cage.ws("mid")).unwrap();
+    symlink("mid/git", cage.ws(".git")).unwrap();
+    symlink("dots", cage.ws("settings")).unwrap();
+    for attempt in
+        ["ln -sfn evil mid", "rm mid", "mv mid away", "ln -sfn evil settings", "mv dots x"]
+    {
+        let mut command = cage.command(&["--full-auto"], attempt);
+        let home = cage.ws("settings/codex");
+        let outcome = Running::start(command.env("CODEX_HOME", home)).wait();
+        assert!(!matches!(outcome.code, Some(0 | 125..)), "{attempt}: {outcome:?}");
+    }
+    assert_eq!(fs::read_link(cage.ws("mid")).unwrap().to_str(), Some("store/a"));
+    assert_eq!(fs::read_link(cage.ws("settings")).unwrap().to_str(), Some("dots"));
+}
+
+/// spec SANDBOX.91: A link that one command leaves at the place that `TMPDIR` names opens nothing to the
+/// next.
+#[test]
+fn a_command_does_not_choose_the_roots_of_the_next() {
+    let cage = Cage::new();
+    let temporary = cage.ws("tmp");
+    let run = |script: &str| {
+        let mut command = cage.command(&["--full-auto", "--json"], script);
+        Running::start(command.env("TMPDIR", &temporary)).wait()
+    };
+    assert_eq!(run("ln -s \"$OUT\" tmp").code, Some(0));
+    let outcome = run("echo x > \"$TMPDIR/in\"");
+    assert!(!matches!(outcome.code, Some(0 | 125..)), "{outcome:?}");
+    assert!(!cage.outside("in").exists());
+    assert!(outcome.stderr.contains("a link leads to it"), "{outcome:?}");
+}
+
+/// spec SANDBOX.92: A workspace that is reached by a link which a command could have made is refused, and
+/// the path that it leads to is named.
+#[test]
+fn a_workspace_behind_a_commands_link_is_refused() {
+    let cage = Cage::new();
+    fs::create_dir(cage.outside("project")).unwrap();
+    assert_eq!(cage.run("ln -s \"$OUT\" mid").code, Some(0));
+    let named = cage.ws("mid/project");
+    let option = format!("--cd={}", named.display());
+    let outcome = cage.run_with(&["--full-auto", &option], "touch made");
+    assert_eq!(outcome.code, Some(125), "{outcome:?}");
+    let real = cage.outside("project").canonicalize().unwrap();
+    assert!(outcome.stderr.contains(real.to_str().unwrap()), "{outcome:?}");
+    assert!(!cage.outside("project/made").exists());
+}
+
+/// spec SANDBOX.93: In a directory above the workspace that a command can write to, it cannot make the
+/// protected names either.
+#[test]
+fn names_above_the_workspace_cannot_be_made() {
+    let cage = Cage::new();
+    for name in [".git", ".codex", ".agents"] {
+        let attempt = format!("touch ../allowed && {{ mkdir ../{name}/x || mkdir ../{name}; }}");
+        let mut command = cage.command(&["--full-auto"], &attempt);
+        let outcome = Running::start(command.env("TMPDIR", cage.base())).wait();
+        assert_eq!(outcome.code, Some(1), "{outcome:?}");
+        assert!(cage.base().join("allowed").is_file() && !cage.base().join(name).exists());
+    }
+}
+
+/// spec SANDBOX.94: Where the index of a repository has a submodule that nobody has fetched, a command
+/// cannot make a repository.
+#[test]
+fn a_submodule_cannot_be_made_up() {
+    let cage = Cage::new();
+    let script = "git init -q . && mkdir sub && git update-index --add --cacheinfo \
+                  160000,1111111111111111111111111111111111111111,sub";
+    let ready = std::process::Command::new("sh")
+        .args(["-c", script])
+        .current_dir(cage.ws(""))
+        .env("GIT_CONFIG_NOSYSTEM", "1")
+        .status();
+    if !ready.is_ok_and(|status| status.success()) {
+        crate::support::skipped("there is no git here");
+        return;
+    }
+    cage.refuses(&["mkdir sub/.git/x || mkdir sub/.git", "mv sub away", "git init -q sub"]);
+    assert_eq!(cage.run("echo ok > sub/file").code, Some(0));
+    assert!(!cage.ws("sub/.git").exists());
+}
+
+/// spec SANDBOX.95: Neither pipes in the place of git's files nor hundreds of links that lead nowhere keep a
+/// command from running.
+#[test]
+fn odd_repositories_do_not_keep_commands_from_running() {
+    let cage = Cage::new();
+    let script = "mkdir gd x && echo 'gitdir: ../gd' > x/.git && mkfifo gd/commondir; \
+                  for n in $(seq 300); do mkdir d$n && ln -s ../nowhere$n d$n/.git; done";
+    assert_eq!(cage.run(script).code, Some(0));
+    let outcome = cage.run("mkdir nowhere7/x || mkdir nowhere7 || echo held");
+    assert!(outcome.stdout().contains("held"), "{outcome:?}");
 }

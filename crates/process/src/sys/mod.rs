@@ -96,6 +96,13 @@ impl LaunchError {
     pub(crate) fn is_about_proc(&self) -> bool {
         self.step.as_deref() == Some("mount /proc")
     }
+
+    /// Whether something that is to be protected was moved after it had been found. Searching again may
+    /// help.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn is_about_a_move(&self) -> bool {
+        self.step.as_deref() == Some(sandgate_sandbox::linux::Stuck::MOVED)
+    }
 }
 
 /// The steps of starting a job, as far as a person can tell them apart.

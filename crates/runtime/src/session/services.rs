@@ -117,6 +117,9 @@ impl Services {
         runtime: Arc<Runtime>,
         mut config: SessionConfig,
     ) -> Result<Arc<Self>, RuntimeError> {
+        let env = std::env::vars_os().filter(|(name, _)| name == "HOME").collect();
+        sandgate_sandbox::check_workspace(&config.workspace, &env)
+            .map_err(sandgate_sandbox::SandboxTransformError::from)?;
         config.workspace = directory(&config.workspace)?;
         refuse_settings(&config)?;
         // Whatever a command's environment says, and wherever they lie: what is read from them later is

@@ -5,6 +5,7 @@ use super::inside::Inside;
 use super::landlock::{On, Places, Rules};
 use super::seccomp::{self, Beneath};
 use crate::Layout;
+use crate::roots::{MOST_KEPT_FREE, Number};
 use crate::sys::Kept;
 use rustix::fd::RawFd;
 use sandgate_protocol::NetworkAccess;
@@ -18,8 +19,8 @@ use std::path::Path;
 pub struct Cage {
     /// What is mounted where, each thing after those that it lies in.
     pub(super) steps: Vec<Step>,
-    /// The protected names that are not there, as the directory and the name in it.
-    pub(super) absent: Vec<(CString, CString)>,
+    /// The protected names that are not there.
+    pub(super) absent: Vec<Absent>,
     inside: Kept<Inside>,
     /// What the rules inside are about.
     places: Places,
@@ -30,6 +31,18 @@ pub struct Cage {
 pub(super) struct Step {
     pub(super) path: CString,
     pub(super) kind: Kind,
+    /// What was there when the roots were searched.
+    pub(super) number: Option<Number>,
+    /// It may be gone: it lies in a directory for temporary files, which is everybody's.
+    pub(super) passing: bool,
+}
+
+/// A name that is not there, in a directory that is.
+#[derive(Debug)]
+pub(super) struct Absent {
+    pub(super) parent: CString,
+    pub(super) parent_number: Option<Number>,
+    pub(super) name: CString,
 }
 
 /// What is mounted.
@@ -51,18 +64,27 @@ impl Cage {
     /// # Errors
     /// When the kernel's rules cannot be made.
     pub fn build(layout: &Layout, network: NetworkAccess) -> Result<Self, CageError> {
-        let roots = layout.writable_roots();
+        if let Some(root) = &layout.too_large {
+            return Err(CageError::TooLarge(root.clone()));
+        }
+        if layout.absent.len() > MOST_KEPT_FREE {
+            return Err(CageError::TooManyNames);
+        }
         let is_root = rustix::process::geteuid().is_root();
         let mut places = Places::new();
         let mut rules =
-            |on| Rules::plan(roots, network, on, &mut places).map_err(CageError::Landlock);
+            |on| Rules::plan(layout, network, on, &mut places).map_err(CageError::Landlock);
         let namespaces = (rules(On::Namespaces)?, seccomp::compile(Beneath::Namespaces, network)?);
         let alone = (rules(On::Host)?, seccomp::compile(Beneath::LandlockOnly, network)?);
         let inside = Inside::new(is_root, network, namespaces, alone, layout)
             .map_err(|_| CageError::TooMuch)?;
         Ok(Self {
             steps: steps(layout)?,
-            absent: layout.absent.iter().map(|path| split(path)).collect::<Result<_, _>>()?,
+            absent: layout
+                .absent
+                .iter()
+                .map(|path| absent(layout, path))
+                .collect::<Result<_, _>>()?,
             inside: Kept::new(&*inside).map_err(CageError::Memory)?,
             places,
         })
@@ -95,16 +117,54 @@ fn steps(layout: &Layout) -> Result<Vec<Step>, CageError> {
     for path in &layout.pinned {
         kinds.entry(path).or_insert(Kind::Pin);
     }
-    let step = |(path, kind)| Ok(Step { path: c_path(path)?, kind });
+    let step = |(path, kind)| {
+        let number = layout.number(path).filter(|_| !matches!(kind, Kind::Reserved(_)));
+        let may_go = matches!(kind, Kind::Protect | Kind::Pin);
+        let passing = may_go && layout.is_in_scratch(path);
+        Ok(Step { path: c_path(path)?, kind, number, passing })
+    };
     kinds.into_iter().map(step).collect()
 }
 
-fn split(path: &Path) -> Result<(CString, CString), CageError> {
+fn absent(layout: &Layout, path: &Path) -> Result<Absent, CageError> {
     let parent = path.parent().unwrap_or(path);
     let name = path.file_name().map(Path::new).unwrap_or(path);
-    Ok((c_path(parent)?, c_path(name)?))
+    let parent_number = layout.number(parent);
+    Ok(Absent { parent: c_path(parent)?, parent_number, name: c_path(name)? })
 }
 
 fn c_path(path: &Path) -> Result<CString, CageError> {
     CString::new(path.as_os_str().as_bytes()).map_err(|_| CageError::NulByte(path.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sandgate_policy::Extras;
+    use sandgate_protocol::SandboxPolicy;
+    use std::fs;
+
+    /// What is found is mounted on only as what was found.
+    #[test]
+    fn every_mount_but_those_of_kept_names_has_a_number() {
+        let directory = tempfile::tempdir().unwrap();
+        let ws = directory.path().canonicalize().unwrap();
+        fs::create_dir_all(ws.join("deep/repository/.git")).unwrap();
+        std::os::unix::fs::symlink("deep", ws.join("link")).unwrap();
+        std::os::unix::fs::symlink("link/repository/.git", ws.join(".git")).unwrap();
+        let policy = SandboxPolicy::WorkspaceWrite {
+            writable_roots: Vec::new(),
+            network_access: NetworkAccess::Restricted,
+            exclude_tmpdir_env_var: true,
+            exclude_slash_tmp: true,
+        };
+        let layout = Layout::of(&policy, &ws, &BTreeMap::new(), &Extras::default()).unwrap();
+        let steps = steps(&layout).unwrap();
+        assert_eq!(steps.iter().filter(|step| step.kind == Kind::Pin).count(), 2);
+        for step in steps {
+            let is_kept_free = matches!(step.kind, Kind::Reserved(_));
+            assert_eq!(step.number.is_none(), is_kept_free, "{step:?}");
+            assert!(!step.passing, "{step:?}");
+        }
+    }
 }

@@ -116,7 +116,7 @@ mod tests {
         let env =
             cages.confine(params(), &policy, workspace, extras, network, BTreeSet::new()).unwrap();
         let site = env.site().unwrap();
-        site.cage().unwrap();
+        site.build().unwrap();
         Arc::clone(site)
     }
 
@@ -144,6 +144,17 @@ mod tests {
         assert!(Arc::ptr_eq(&with, &cage(&cages, workspace.path(), &nothing)));
         fs::remove_dir(workspace.path().join(".git")).unwrap();
         assert!(!Arc::ptr_eq(&with, &cage(&cages, workspace.path(), &nothing)));
+    }
+
+    /// A repository that was made or moved after the first search is found by the next.
+    #[test]
+    fn the_roots_are_searched_for_each_cage_that_is_built() {
+        let workspace = tempfile::tempdir().unwrap();
+        let site = cage(&Cages::default(), workspace.path(), &Extras::default());
+        let mounts = || site.build().unwrap().steps.len();
+        let before = mounts();
+        fs::create_dir_all(workspace.path().join("deep/repository/.git")).unwrap();
+        assert_eq!(mounts(), before + 3, "the repository, and two directories that stay");
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! A `/dev` with nothing in it that could hurt.
 
 use super::enter::{Stuck, place};
+use super::same::open_same;
 use crate::sys;
 use rustix::fd::OwnedFd;
 use rustix::fs::{CWD, Mode, OFlags, mkdirat, openat, symlinkat};
@@ -47,7 +48,9 @@ impl Devices {
             let attributes = sys::READ_ONLY | sys::NO_SETUID;
             sys::mount_attributes(device, c"", sys::Recursive::No, attributes)
                 .map_err(Stuck::at("restrict a device"))?;
-            place(device, path).map_err(Stuck::at("place a device"))?;
+            open_same(path, None)
+                .and_then(|target| place(device, &target))
+                .map_err(Stuck::at("place a device"))?;
         }
         for (target, link) in LINKS {
             symlinkat(target, CWD, link).map_err(Stuck::at("link a device"))?;

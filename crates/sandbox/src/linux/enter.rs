@@ -1,6 +1,7 @@
 //! The steps into the cage. Nothing here allocates.
 
 use super::cage::{Cage, Kind, Step};
+use super::same::{must_be_there, open_same};
 use super::{Reservations, devices, network};
 use crate::sys;
 use rustix::fd::OwnedFd;
@@ -32,8 +33,15 @@ pub struct Stuck {
 }
 
 impl Stuck {
+    /// Something that was found when the roots were searched is not there any more. Who searches again
+    /// may get further.
+    pub const MOVED: &'static str = "protect what is being moved or replaced";
+
     pub(super) fn at(step: &'static str) -> impl FnOnce(Errno) -> Self {
-        move |errno| Self { step, errno: errno.raw_os_error() }
+        move |errno| {
+            let step = if errno == Errno::STALE { Self::MOVED } else { step };
+            Self { step, errno: errno.raw_os_error() }
+        }
     }
 }
 
@@ -150,60 +158,77 @@ impl Cage {
             let Some(slot) = free.next() else {
                 return Err(Stuck { step: "hold that many writable roots", errno: libc::E2BIG });
             };
-            *slot = Some(copy_of(&step.path).map_err(Stuck::at("copy a writable root"))?);
+            let root = open_same(&*step.path, step.number).map_err(must_be_there);
+            let copy = root.and_then(|root| copy_of(&root));
+            *slot = Some(copy.map_err(Stuck::at("copy a writable root"))?);
         }
         let devices = devices::Devices::hold()?;
         sys::mount_attributes(CWD, c"/", sys::Recursive::Yes, sys::READ_ONLY | sys::NO_SETUID)
             .map_err(Stuck::at("make the file system read-only"))?;
         devices.lay_out()?;
         let mut copies = copies.iter().flatten();
-        for Step { path, kind } in &self.steps {
-            match kind {
-                Kind::Root => {
-                    let Some(copy) = copies.next() else { continue };
+        for Step { path, kind, number, passing } in &self.steps {
+            if matches!(kind, Kind::Reserved(index) if !reservations.is_taken(*index)) {
+                continue;
+            }
+            let laid = match kind {
+                Kind::Root => copies.next().map_or(Ok(()), |copy| {
                     let attributes = sys::NO_SETUID | sys::NO_DEVICES;
-                    sys::mount_attributes(copy, c"", sys::Recursive::Yes, attributes)
-                        .map_err(Stuck::at("restrict a writable root"))?;
-                    place(copy, path).map_err(Stuck::at("place a writable root"))?;
-                }
-                Kind::Reserved(index) if !reservations.is_taken(*index) => {}
+                    sys::mount_attributes(copy, c"", sys::Recursive::Yes, attributes)?;
+                    place(copy, &open_same(&**path, *number)?)
+                }),
                 Kind::Protect | Kind::Reserved(_) => {
-                    unless_gone(protect(path)).map_err(Stuck::at("protect a name"))?;
+                    open_same(&**path, *number).and_then(|target| protect_opened(&target))
                 }
-                Kind::Pin => {
-                    let pinned = copy_of(path).and_then(|copy| place(&copy, path));
-                    unless_gone(pinned).map_err(Stuck::at("keep a directory where it is"))?;
-                }
+                Kind::Pin => open_same(&**path, *number)
+                    .and_then(|target| place(&copy_of(&target)?, &target)),
+            };
+            match laid.map_err(must_be_there) {
+                Err(Errno::STALE) if *passing && is_gone(path) => {}
+                laid => laid.map_err(Stuck::at(kind.step()))?,
             }
         }
         Ok(())
     }
 }
 
-/// Somebody outside may have removed meanwhile what was found: a directory for temporary files is
-/// everybody's.
-fn unless_gone(result: Result<(), Errno>) -> Result<(), Errno> {
-    match result {
-        Err(Errno::NOENT | Errno::NOTDIR) => Ok(()),
-        result => result,
+/// Whether there is nothing at a path, not even a link.
+fn is_gone(path: &CStr) -> bool {
+    matches!(open_same(path, None), Err(Errno::NOENT))
+}
+
+impl Kind {
+    /// What is being done when such a thing is mounted.
+    fn step(self) -> &'static str {
+        match self {
+            Self::Root => "place a writable root",
+            Self::Protect | Self::Reserved(_) => "protect a name",
+            Self::Pin => "keep a directory where it is",
+        }
     }
 }
 
-fn copy_of(path: &CStr) -> Result<OwnedFd, Errno> {
+/// A copy of the mounts at and beneath something that was opened.
+fn copy_of(opened: &OwnedFd) -> Result<OwnedFd, Errno> {
     let flags = OpenTreeFlags::OPEN_TREE_CLONE
         | OpenTreeFlags::OPEN_TREE_CLOEXEC
-        | OpenTreeFlags::AT_SYMLINK_NOFOLLOW
+        | OpenTreeFlags::AT_EMPTY_PATH
         | OpenTreeFlags::AT_RECURSIVE;
-    open_tree(CWD, path, flags)
+    open_tree(opened, c"", flags)
 }
 
-/// Mounts on a path. A link at its end is mounted on itself.
-pub(super) fn place(mount: &OwnedFd, path: &CStr) -> Result<(), Errno> {
-    move_mount(mount, c"", CWD, path, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)
+/// Mounts on something that was opened, wherever it is by now. A link is mounted on itself.
+pub(super) fn place(mount: &OwnedFd, target: &OwnedFd) -> Result<(), Errno> {
+    let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
+    move_mount(mount, c"", target, c"", flags)
 }
 
 pub(super) fn protect(path: &CStr) -> Result<(), Errno> {
-    let copy = copy_of(path)?;
+    protect_opened(&open_same(path, None)?)
+}
+
+fn protect_opened(target: &OwnedFd) -> Result<(), Errno> {
+    let copy = copy_of(target)?;
     sys::mount_attributes(&copy, c"", sys::Recursive::Yes, sys::READ_ONLY)?;
-    place(&copy, path)
+    place(&copy, target)
 }

@@ -1,6 +1,8 @@
 //! The kernel's own rules on files: read anywhere, write beneath the roots.
 
 use super::enter::Stuck;
+use super::same::open_same;
+use crate::Layout;
 use crate::sys::{self, Inherited};
 use landlock::{ABI, Access as _, AccessFs, AccessNet, Scope};
 use rustix::fd::{AsFd as _, BorrowedFd, OwnedFd};
@@ -56,13 +58,15 @@ pub(super) enum On {
     Host,
 }
 
+type Opened = Result<OwnedFd, rustix::io::Errno>;
+
 /// Too many places, or one that cannot be opened.
 pub(super) type Refusal = String;
 
 impl Rules {
     /// Makes ready for a cage.
     pub(super) fn plan(
-        roots: &[WritableRoot],
+        layout: &Layout,
         network: NetworkAccess,
         on: On,
         places: &mut Places,
@@ -82,10 +86,8 @@ impl Rules {
             return Ok(rules);
         }
         let everything = rules.files;
-        let mut allow = |path: &Path, access: u64| -> Result<(), Refusal> {
+        let mut allow = |path: &Path, place: Opened, access: u64| -> Result<(), Refusal> {
             let refused = |reason: String| format!("{}: {reason}", path.display());
-            let flags = OFlags::PATH | OFlags::CLOEXEC;
-            let place = openat(CWD, path, flags, FileMode::empty());
             let place = place.map_err(|e| refused(e.to_string()))?;
             let kind = fstat(&place).map_err(|e| refused(e.to_string()))?;
             let access = match FileType::from_raw_mode(kind.st_mode) {
@@ -96,15 +98,18 @@ impl Rules {
             places.push(place);
             Ok(())
         };
-        allow(Path::new("/"), AccessFs::from_read(abi).bits())?;
-        for root in roots {
-            allow(&root.path, everything)?;
+        let open =
+            |path: &Path| openat(CWD, path, OFlags::PATH | OFlags::CLOEXEC, FileMode::empty());
+        let all = Path::new("/");
+        allow(all, open(all), AccessFs::from_read(abi).bits())?;
+        for WritableRoot { path, .. } in layout.writable_roots() {
+            allow(path, open_same(path, layout.number(path)), everything)?;
         }
         if on == On::Host {
             let wanted =
                 AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::IoctlDev | AccessFs::Truncate;
             for device in HARMLESS_DEVICES.iter().map(Path::new).filter(|path| path.exists()) {
-                allow(device, wanted.bits() & everything)?;
+                allow(device, open(device), wanted.bits() & everything)?;
             }
         }
         Ok(rules)

@@ -13,6 +13,7 @@ mod landlock;
 mod network;
 mod program;
 mod reserve;
+mod same;
 mod seccomp;
 mod site;
 mod status;
@@ -42,6 +43,19 @@ pub enum CageError {
     /// There are too many roots, or their names are too long.
     #[error("too many writable roots and sockets, or their names are too long together")]
     TooMuch,
+    /// Nobody knows what is protected in most of a root.
+    #[error(
+        "{} holds too many directories to be searched for repositories; work in one of them, or \
+         remove what is not needed",
+        .0.display()
+    )]
+    TooLarge(PathBuf),
+    /// Names that links lead to and that would have to be kept free.
+    #[error(
+        "too many names in the workspace would have to be kept free, because `.git` links lead to \
+         them; remove those that lead nowhere"
+    )]
+    TooManyNames,
     /// There is no memory for it.
     #[error("cannot keep the rules of the sandbox in memory: {0}")]
     Memory(std::io::Error),

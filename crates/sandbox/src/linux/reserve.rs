@@ -9,18 +9,23 @@
 //!   two cages over one workspace can share it.
 //! - Removing is `rmdir`: whatever has contents stays.
 
+use super::cage::Absent;
+use super::same::{must_be_there, open_same};
 use super::{Cage, Stuck};
 use crate::roots::PLACEHOLDER_MODE;
 use crate::sys::{Inherited, Kept};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd, RawFd};
 use rustix::fs::{
-    Access, AtFlags, CWD, FlockOperation, Mode, OFlags, accessat, flock, fstat, mkdirat, openat,
-    statat, unlinkat,
+    Access, AtFlags, FlockOperation, Mode, OFlags, accessat, flock, fstat, mkdirat, openat, statat,
+    unlinkat,
 };
 use rustix::io::Errno;
 use rustix::mount::{UnmountFlags, unmount};
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::ffi::{CStr, CString};
 use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// What a directory of ours is known by.
@@ -37,8 +42,8 @@ pub struct Reservations {
 
 #[derive(Debug)]
 struct Place {
-    /// Where the name belongs, as the host has it.
-    parent: OwnedFd,
+    /// Where the name belongs, as the host has it. Names in one directory share it.
+    parent: Arc<OwnedFd>,
     name: CString,
     /// All of it, as everybody sees it.
     path: CString,
@@ -57,19 +62,27 @@ enum Taken {
 }
 
 impl Cage {
-    /// Finds the places of the names that are to be kept free. Changes nothing.
+    /// Finds the places of the names that are to be kept free. Changes nothing. Whoever makes something
+    /// in them is held by nothing, so they must be those that were found, and no link may lead there.
     ///
     /// # Errors
-    /// When one of them cannot be opened.
+    /// When one of them cannot be opened, or is not what it was.
     pub fn reservations(&self) -> io::Result<Reservations> {
-        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let place = |(parent, name): &(CString, CString)| {
-            let path = [parent.as_bytes(), b"/", name.as_bytes()].concat();
-            let path = CString::new(path)?;
-            let parent = openat(CWD, parent.as_c_str(), flags, Mode::empty())?;
-            Ok(Place { parent, name: name.clone(), path, taken: Taken::NotYet })
-        };
-        Ok(Reservations { places: self.absent.iter().map(place).collect::<io::Result<_>>()? })
+        let mut parents: BTreeMap<&CStr, Arc<OwnedFd>> = BTreeMap::new();
+        let mut places = Vec::new();
+        for Absent { parent, parent_number, name } in &self.absent {
+            let path = CString::new([parent.as_bytes(), b"/", name.as_bytes()].concat())?;
+            let opened = match parents.entry(parent) {
+                Entry::Occupied(opened) => opened.into_mut(),
+                Entry::Vacant(new) => {
+                    let opened = open_same(&**parent, *parent_number).map_err(must_be_there)?;
+                    new.insert(Arc::new(opened))
+                }
+            };
+            let (parent, name) = (Arc::clone(opened), name.clone());
+            places.push(Place { parent, name, path, taken: Taken::NotYet });
+        }
+        Ok(Reservations { places })
     }
 }
 
@@ -142,8 +155,8 @@ impl Reservations {
 }
 
 /// The most names that are kept free at once, and the length of all their paths together.
-const MAX_PLACES: usize = 256;
-const MAX_PATHS: usize = 64 * 1024;
+const MAX_PLACES: usize = crate::roots::MOST_KEPT_FREE;
+const MAX_PATHS: usize = 256 * 1024;
 
 /// Where directories of ours may be left, without a pointer.
 #[derive(Debug, Clone, Copy)]
@@ -279,6 +292,7 @@ fn is_still(parent: impl AsFd, name: &CStr, directory: &OwnedFd) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rustix::fs::CWD;
     use std::fs;
     use std::os::unix::ffi::OsStringExt as _;
     use std::os::unix::fs::PermissionsExt;
@@ -286,7 +300,7 @@ mod tests {
 
     fn place(directory: &Path) -> Reservations {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let parent = openat(CWD, directory, flags, Mode::empty()).unwrap();
+        let parent = Arc::new(openat(CWD, directory, flags, Mode::empty()).unwrap());
         let path = CString::new(directory.join(".git").into_os_string().into_vec()).unwrap();
         let place = Place { parent, name: c".git".to_owned(), path, taken: Taken::NotYet };
         Reservations { places: vec![place] }

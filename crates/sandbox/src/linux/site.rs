@@ -4,7 +4,7 @@ use super::{Cage, CageError, Entry};
 use crate::Layout;
 use crate::roots::Unsearched;
 use sandgate_protocol::NetworkAccess;
-use std::sync::OnceLock;
+use std::sync::{Mutex, PoisonError};
 
 /// The confinement of one policy. Its roots are searched only when somebody is about to enter it, so
 /// that the namespaces can be made meanwhile.
@@ -13,12 +13,13 @@ pub struct Site {
     roots: Unsearched,
     network: NetworkAccess,
     entry: Entry,
-    built: OnceLock<(Layout, Cage)>,
+    /// What the search for the newest cage found.
+    newest: Mutex<Option<Layout>>,
 }
 
 impl Site {
     pub(super) fn new(roots: Unsearched, network: NetworkAccess) -> Self {
-        Self { roots, network, entry: Entry::new(network), built: OnceLock::new() }
+        Self { roots, network, entry: Entry::new(network), newest: Mutex::default() }
     }
 
     /// The way in.
@@ -26,21 +27,27 @@ impl Site {
         &self.entry
     }
 
-    /// The cage, built when it is asked for first.
+    /// Builds a cage. The roots are searched each time: what was found for another cage may have been
+    /// moved since.
     ///
     /// # Errors
     /// When the kernel's rules cannot be made.
-    pub fn cage(&self) -> Result<&Cage, CageError> {
-        if let Some((_, cage)) = self.built.get() {
-            return Ok(cage);
-        }
+    pub fn build(&self) -> Result<Cage, CageError> {
         let layout = self.roots.search();
         let cage = Cage::build(&layout, self.network)?;
-        Ok(&self.built.get_or_init(|| (layout, cage)).1)
+        *self.newest.lock().unwrap_or_else(PoisonError::into_inner) = Some(layout);
+        Ok(cage)
     }
 
-    /// Whether what it protects is still what it was.
+    /// What somebody should know about the newest cage who expects something else of it.
+    pub fn notes(&self) -> Vec<String> {
+        let newest = self.newest.lock().unwrap_or_else(PoisonError::into_inner);
+        newest.as_ref().map(|layout| layout.notes().to_vec()).unwrap_or_default()
+    }
+
+    /// Whether what the newest cage protects is still what it was.
     pub(super) fn is_current(&self) -> bool {
-        self.built.get().is_none_or(|(layout, _)| layout.is_current())
+        let newest = self.newest.lock().unwrap_or_else(PoisonError::into_inner);
+        newest.as_ref().is_none_or(Layout::is_current)
     }
 }

@@ -1,28 +1,35 @@
 //! Collects what is protected in some roots.
 
 use super::Layout;
-use super::protected::{PROTECTED, has_protected_part, is_placeholder};
-use super::seen::Seen;
+use super::gitlinks::gitlinks;
+use super::protected::{PROTECTED, has_protected_part, is_git, is_placeholder};
+use super::read::read_bounded;
+use super::resolve::shown;
+use super::seen::{Seen, number};
 use super::walk::{Limits, Walked, walk};
+use super::way::{End, Way};
 use sandgate_protocol::WritableRoot;
 use std::collections::BTreeSet;
-use std::io::{ErrorKind, Read as _};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
-
-/// How many links are followed to a place that is not there; the kernel gives up there too.
-const MAX_LINKS: usize = 40;
 
 /// No path is longer.
 const LONGEST_POINTER: u64 = 8 * 1024;
+
+/// The most names that are kept free at once: each needs up to two descriptors while a cage is in use.
+pub(crate) const MOST_KEPT_FREE: usize = 400;
 
 /// The roots, and what was found in them so far.
 #[derive(Default)]
 pub(super) struct Finder {
     roots: BTreeSet<PathBuf>,
+    /// Those of them that nobody named.
+    scratch: BTreeSet<PathBuf>,
     protected: BTreeSet<PathBuf>,
     pinned: BTreeSet<PathBuf>,
     absent: BTreeSet<PathBuf>,
     unfinished: BTreeSet<PathBuf>,
+    too_large: BTreeSet<PathBuf>,
     seen: Vec<Seen>,
 }
 
@@ -40,19 +47,31 @@ impl Finder {
             self.seen.push(Seen::name(&path));
             self.reserve(path);
         }
+        // Programs look for them further up too, as far as somebody could make them there.
+        let writable: Vec<_> =
+            root.ancestors().skip(1).filter(|above| self.is_writable(above)).collect();
+        for above in writable {
+            PROTECTED.iter().for_each(|name| self.reserve(above.join(name)));
+        }
         self.search(root, Limits::ROOT);
+    }
+
+    /// Whether a directory is a root or lies in one.
+    fn is_writable(&self, path: &Path) -> bool {
+        path.ancestors().any(|above| self.roots.contains(above))
     }
 
     /// The same for a directory for temporary files, where commands may make repositories.
     pub(super) fn search_scratch(&mut self, root: &Path) {
         self.seen.push(Seen::root(root));
+        self.scratch.insert(root.to_owned());
         self.search(root, Limits::SCRATCH);
     }
 
     /// Looks for repositories beneath a root. Those beneath another are found when that one is
     /// searched.
     fn search(&mut self, root: &Path, limits: Limits) {
-        let Walked { protected, closed, complete } = walk(root, limits, &self.roots);
+        let Walked { protected, closed, unread, complete } = walk(root, limits, &self.roots);
         for path in protected {
             self.protect(path);
         }
@@ -61,6 +80,13 @@ impl Finder {
         }
         if !complete {
             self.unfinished.insert(root.to_owned());
+        }
+        match border(root, unread) {
+            Some(border) => border.into_iter().for_each(|path| self.protect_far(path)),
+            None if self.scratch.contains(root) => {}
+            None => {
+                self.too_large.insert(root.to_owned());
+            }
         }
     }
 
@@ -82,90 +108,98 @@ impl Finder {
         }
     }
 
-    /// Protects a name that is there, where it is, and what it leads to.
+    /// Protects a name that is there, where it is, and what it leads to. Nothing above it can be moved:
+    /// who searches the root at the same time must not miss it.
     fn protect(&mut self, path: PathBuf) {
-        let directory = path.parent().map(Path::to_owned);
         let metadata = match path.symlink_metadata() {
             Ok(metadata) => metadata,
             Err(error) => {
                 // It may not be looked at now, but a command could change that.
-                let closed = directory.filter(|_| error.kind() == ErrorKind::PermissionDenied);
-                closed.into_iter().for_each(|directory| self.protect_far(directory));
+                let closed = path.parent().filter(|_| error.kind() == ErrorKind::PermissionDenied);
+                closed.into_iter().for_each(|directory| self.protect_far(directory.to_owned()));
                 return;
             }
         };
-        self.pinned.extend(directory);
-        if metadata.is_symlink() {
-            self.protect_place(&path);
+        let leads_to = if metadata.is_symlink() {
+            self.protect_place(&path)
         } else if metadata.is_file() {
-            self.protect_pointed_to(&path);
+            self.protect_pointed_to(&path)
+        } else {
+            Some(path.clone())
+        };
+        if let (Some(git), Some(work_tree), true) = (leads_to, path.parent(), is_git(&path)) {
+            self.reserve_in_gitlinks(&git, work_tree);
         }
-        self.protected.insert(path);
+        self.protect_far(path);
     }
 
-    /// Protects something that a path elsewhere leads to, and every step of the way.
+    /// Sees to it that nobody makes a repository where git looks for one. In a directory for temporary
+    /// files nothing is kept free.
+    fn reserve_in_gitlinks(&mut self, git: &Path, work_tree: &Path) {
+        let nearest = work_tree.ancestors().find(|above| self.roots.contains(*above));
+        if nearest.is_none_or(|root| self.scratch.contains(root)) {
+            return;
+        }
+        for place in gitlinks(git, work_tree) {
+            self.follow(&place.join(PROTECTED[0]));
+        }
+    }
+
+    /// Protects something, and every step of the way to it.
     fn protect_far(&mut self, path: PathBuf) {
         self.pin_above(&path);
         self.protected.insert(path);
     }
 
     /// Protects what a path leads to; a place that is not there yet is kept free.
-    fn protect_place(&mut self, path: &Path) {
-        let Ok(target) = path.canonicalize() else { return self.keep_free(path) };
-        if target.is_file() {
-            self.protect_pointed_to(&target);
-        }
-        self.protect_far(target);
+    fn protect_place(&mut self, path: &Path) -> Option<PathBuf> {
+        let target = self.follow(path)?;
+        self.protect_far(target.clone());
+        if target.is_file() { self.protect_pointed_to(&target) } else { Some(target) }
     }
 
     /// Protects the directories that a `.git` file leads to: a worktree's own, and the one it shares.
-    fn protect_pointed_to(&mut self, file: &Path) {
-        let Some(own) = first_line(file, "gitdir: ") else { return };
-        let own = file.with_file_name("").join(own);
-        match own.canonicalize() {
-            Ok(own) => {
-                if let Some(shared) = first_line(&own.join("commondir"), "") {
-                    self.protect_directory(&own.join(shared));
-                }
-                self.protect_far(own);
-            }
-            Err(_) => self.keep_free(&own),
+    fn protect_pointed_to(&mut self, file: &Path) -> Option<PathBuf> {
+        let own = first_line(file, "gitdir: ")?;
+        let own = self.follow(&file.with_file_name("").join(own))?;
+        let pointer = own.join("commondir");
+        if pointer.is_symlink() {
+            self.follow(&pointer).into_iter().for_each(|target| self.protect_far(target));
         }
+        if let Some(shared) = first_line(&pointer, "") {
+            let shared = self.follow(&own.join(shared));
+            shared.into_iter().for_each(|shared| self.protect_far(shared));
+        }
+        self.protect_far(own.clone());
+        Some(own)
     }
 
-    fn protect_directory(&mut self, path: &Path) {
-        match path.canonicalize() {
-            Ok(target) => self.protect_far(target),
-            Err(_) => self.keep_free(path),
+    /// Follows a path and sees to it that it goes on to lead where it does: the links on it stay, the
+    /// directories that it passes too, and a place that is not there stays free.
+    fn follow(&mut self, path: &Path) -> Option<PathBuf> {
+        let way = Way::of(path);
+        self.keep(&way);
+        match way.end {
+            End::There(target) => return Some(target),
+            End::Missing(place) => self.reserve(place),
+            End::Stuck(place) => self.protect_far(place),
         }
+        None
     }
 
-    /// Keeps everything free that a path which leads nowhere needs, so that it goes on to lead
-    /// nowhere: the first step of it that is not there, and the same for the links on the way.
-    fn keep_free(&mut self, path: &Path) {
-        let mut path = path.to_owned();
-        for _ in 0..MAX_LINKS {
-            let mut steps = path.ancestors().zip(path.ancestors().skip(1));
-            let Some((missing, above)) = steps.find(|(_, above)| above.is_dir()) else { return };
-            let Ok(above) = above.canonicalize() else { return };
-            // A path that ends in `..` has no name to keep free, and needs none.
-            let Some(name) = missing.file_name() else { return };
-            let place = above.join(name);
-            self.reserve(place.clone());
-            match place.read_link() {
-                Ok(target) => path = above.join(target),
-                Err(_) => return,
-            }
-        }
+    /// Sees to it that nothing on a way is replaced.
+    pub(super) fn keep(&mut self, way: &Way) {
+        self.pinned.extend(way.passed.iter().cloned());
+        self.protected.extend(way.links.iter().cloned());
     }
 
     /// Protects the person's own settings.
     pub(super) fn protect_codex_home(&mut self, home: &Path) {
         self.seen.push(Seen::name(home));
-        match home.canonicalize() {
-            Ok(home) if !self.roots.contains(&home) => self.protect_far(home),
-            Ok(_) => {}
-            Err(_) => self.keep_free(home),
+        if let Some(home) = self.follow(home)
+            && !self.roots.contains(&home)
+        {
+            self.protect_far(home);
         }
     }
 
@@ -178,16 +212,32 @@ impl Finder {
         self.protected.insert(path);
     }
 
+    /// Where there are too many names to be kept free, makes the directories read-only that they would be
+    /// in. The roots' own come first.
+    fn keep_fewer_free(&mut self) {
+        let is_of_a_root =
+            |path: &&PathBuf| path.parent().is_some_and(|above| self.roots.contains(above));
+        let (first, others): (Vec<_>, Vec<_>) = self.absent.iter().partition(is_of_a_root);
+        let surplus = others.iter().skip(MOST_KEPT_FREE.saturating_sub(first.len()));
+        let surplus: Vec<PathBuf> = surplus.map(|path| (*path).clone()).collect();
+        for path in surplus {
+            self.absent.remove(&path);
+            self.protected.remove(&path);
+            path.parent().into_iter().for_each(|above| self.protect_far(above.to_owned()));
+        }
+    }
+
     fn pin_above(&mut self, path: &Path) {
         self.pinned.extend(path.ancestors().skip(1).map(Path::to_owned));
     }
 
     /// Keeps what lies in the roots and is not protected by something above it already.
-    pub(super) fn finish(mut self, sockets: BTreeSet<PathBuf>) -> Layout {
+    pub(super) fn finish(mut self, sockets: BTreeSet<PathBuf>, mut notes: Vec<String>) -> Layout {
         for root in self.roots.clone() {
             self.pin_above(&root);
         }
-        let Self { roots, protected, pinned, absent, unfinished, seen } = self;
+        self.keep_fewer_free();
+        let Self { roots, scratch, protected, pinned, absent, unfinished, too_large, seen } = self;
         let in_roots = |path: &Path| {
             let above = path.ancestors().skip(1);
             let nearest = above.into_iter().find(|a| roots.contains(*a) || protected.contains(*a));
@@ -197,38 +247,84 @@ impl Finder {
             set.iter().filter(|path| in_roots(path)).cloned().collect()
         };
         let read_only = keep(&protected);
-        let pinned = keep(&pinned).into_iter().filter(|path| !protected.contains(path)).collect();
+        let pinned: Vec<_> =
+            keep(&pinned).into_iter().filter(|path| !protected.contains(path)).collect();
         let absent = keep(&absent);
         let beneath = |root: &Path| {
             read_only.iter().filter(|path| path.starts_with(root)).cloned().collect::<Vec<_>>()
         };
+        let there = read_only.iter().filter(|path| absent.binary_search(path).is_err());
+        let numbers = there
+            .chain(&pinned)
+            .chain(&roots)
+            .filter_map(|path| Some((path.clone(), number(&path.symlink_metadata().ok()?))))
+            .collect();
         let roots = roots
             .iter()
             .map(|root| WritableRoot { path: root.clone(), read_only_subpaths: beneath(root) })
             .collect();
         let sockets = sockets.into_iter().collect();
-        let unfinished = unfinished.into_iter().collect();
-        Layout { roots, pinned, absent, sockets, unfinished, seen }
+        let unfinished: Vec<_> = unfinished.into_iter().collect();
+        let too_large = too_large.into_iter().next();
+        notes.extend(unfinished.iter().map(|root: &PathBuf| {
+            format!(
+                "{} is too large to be searched for repositories to the end: what was not looked \
+                 into is read-only, or not protected if it is a directory for temporary files",
+                shown(root)
+            )
+        }));
+        Layout {
+            roots,
+            pinned,
+            absent,
+            sockets,
+            unfinished,
+            too_large,
+            seen,
+            numbers,
+            scratch,
+            notes,
+        }
     }
+}
+
+/// The most directories that are read-only because nobody has looked into them.
+const MOST_CLOSED: usize = 1000;
+
+/// A few directories that hold all those that were not looked into; `None` when only the root itself
+/// would do.
+pub(super) fn border(root: &Path, unread: Vec<PathBuf>) -> Option<BTreeSet<PathBuf>> {
+    let mut border: BTreeSet<_> = unread.into_iter().collect();
+    while border.len() > MOST_CLOSED {
+        let depth = |path: &PathBuf| path.components().count();
+        let deepest = border.iter().map(depth).max()?;
+        let up = |path: PathBuf| match depth(&path) == deepest {
+            true => path.parent().map(Path::to_owned).unwrap_or(path),
+            false => path,
+        };
+        border = border.into_iter().map(up).collect();
+        if border.contains(root) {
+            return None;
+        }
+    }
+    (!border.contains(root)).then_some(border)
 }
 
 /// The path that a file of git's holds, after a word: all of its text but the line's end.
 fn first_line(file: &Path, word: &str) -> Option<PathBuf> {
-    let mut text = Vec::new();
-    let opened = std::fs::File::open(file).ok()?;
-    opened.take(LONGEST_POINTER).read_to_end(&mut text).ok()?;
+    let text = read_bounded(file, LONGEST_POINTER)?;
     let path = text.strip_prefix(word.as_bytes())?;
     let end = path.iter().rposition(|byte| !matches!(byte, b'\n' | b'\r'))?;
     as_path(&path[..=end])
 }
 
 #[cfg(unix)]
-fn as_path(bytes: &[u8]) -> Option<PathBuf> {
+pub(super) fn as_path(bytes: &[u8]) -> Option<PathBuf> {
     use std::os::unix::ffi::OsStrExt as _;
     Some(PathBuf::from(std::ffi::OsStr::from_bytes(bytes)))
 }
 
 #[cfg(not(unix))]
-fn as_path(bytes: &[u8]) -> Option<PathBuf> {
+pub(super) fn as_path(bytes: &[u8]) -> Option<PathBuf> {
     std::str::from_utf8(bytes).ok().map(PathBuf::from)
 }

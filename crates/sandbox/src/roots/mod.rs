@@ -3,13 +3,16 @@
 //! Found once for a session, by a bounded walk. Nothing is changed on the disk here.
 
 mod find;
+mod gitlinks;
 mod narrow;
 mod protected;
+mod read;
 mod resolve;
 mod seen;
 #[cfg(all(test, unix))]
 mod tests;
 mod walk;
+mod way;
 
 pub use narrow::{Found, Narrowest};
 pub(crate) use protected::PROTECTED;
@@ -18,12 +21,16 @@ pub use protected::keeps_a_name_free;
 pub(crate) use protected::{PLACEHOLDER_MODE, is_protected_bytes};
 
 use find::Finder;
+#[cfg(target_os = "linux")]
+pub(crate) use find::MOST_KEPT_FREE;
 use sandgate_policy::Extras;
 use sandgate_protocol::{SandboxPolicy, WritableRoot};
+pub(crate) use seen::Number;
 use seen::Seen;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use way::Way;
 
 /// A path that was named and cannot be opened to a command.
 #[derive(Debug, thiserror::Error)]
@@ -61,6 +68,9 @@ pub(crate) struct Unsearched {
     /// What a grant makes writable besides.
     opened: BTreeSet<PathBuf>,
     sockets: BTreeSet<PathBuf>,
+    /// The ways to all of them, as they were named.
+    ways: Vec<Way>,
+    notes: Vec<String>,
 }
 
 impl Unsearched {
@@ -75,13 +85,26 @@ impl Unsearched {
         extras: &Extras,
         ours: BTreeSet<PathBuf>,
     ) -> Result<Self, RootError> {
+        let (scratch, notes) = resolve::scratch(policy, env);
+        let mut ways = Vec::new();
         let named = match policy {
             SandboxPolicy::ReadOnly => BTreeSet::new(),
             SandboxPolicy::WorkspaceWrite { writable_roots, .. } => {
-                let workspace = resolve::root(workspace)?;
-                let beside = writable_roots.iter().map(|root| resolve::root(&workspace.join(root)));
-                let mut named = beside.collect::<Result<BTreeSet<_>, _>>()?;
-                named.insert(workspace);
+                let (workspace, way) = resolve::root(workspace)?;
+                ways.push(way);
+                let mut named = BTreeSet::from([workspace.clone()]);
+                let mut reached = Vec::new();
+                for root in writable_roots {
+                    let path = workspace.join(root);
+                    let (root, way) = resolve::root(&path)?;
+                    named.insert(root);
+                    reached.push((path, way));
+                }
+                let roots = named.union(&scratch).cloned().collect();
+                for (path, way) in reached {
+                    resolve::refuse_links_in(&roots, &path, &way)?;
+                    ways.push(way);
+                }
                 named
             }
             SandboxPolicy::DangerFullAccess | SandboxPolicy::ExternalSandbox { .. } => {
@@ -100,13 +123,13 @@ impl Unsearched {
         }
         let socket = |path: &PathBuf| resolve::socket(&workspace.join(path));
         let sockets = extras.sockets.iter().map(socket).collect::<Result<BTreeSet<_>, _>>()?;
-        let scratch = resolve::scratch(policy, env);
-        Ok(Self { named, scratch, home, ours, opened, sockets })
+        ways.extend(extras.writable.iter().map(|path| resolve::way(&workspace.join(path))));
+        Ok(Self { named, scratch, home, ours, opened, sockets, ways, notes })
     }
 
     /// Looks for what must stay as it is.
     pub(crate) fn search(&self) -> Layout {
-        let Self { named, scratch, home, ours, opened, sockets } = self;
+        let Self { named, scratch, home, ours, opened, sockets, ways, notes } = self;
         let mut finder = Finder::new(named.union(scratch).cloned().collect());
         for root in named {
             finder.search_root(root);
@@ -120,8 +143,17 @@ impl Unsearched {
         for path in opened {
             finder.open(path);
         }
-        finder.finish(sockets.clone())
+        ways.iter().for_each(|way| finder.keep(way));
+        finder.finish(sockets.clone(), notes.clone())
     }
+}
+
+/// Refuses a workspace that is reached by a link which a command could have made.
+///
+/// # Errors
+/// When it is, with the path to name instead.
+pub fn check_workspace(named: &Path, env: &BTreeMap<OsString, OsString>) -> Result<(), RootError> {
+    resolve::refuse_doubtful_links(named, &resolve::way(named), resolve::home(env))
 }
 
 /// Where a session may write, and what in there must stay as it is.
@@ -161,8 +193,16 @@ pub struct Layout {
     sockets: Vec<PathBuf>,
     /// Roots that are too large to be searched to the end.
     unfinished: Vec<PathBuf>,
+    /// A root of which so much was left out that all of it would have to be read-only.
+    pub(crate) too_large: Option<PathBuf>,
     /// What was there.
     seen: Vec<Seen>,
+    /// The numbers of the roots and of what is protected in them, as far as it is there.
+    numbers: BTreeMap<PathBuf, Number>,
+    /// The roots for temporary files that nobody named.
+    scratch: BTreeSet<PathBuf>,
+    /// What somebody who expects something else should know.
+    notes: Vec<String>,
 }
 
 impl Layout {
@@ -201,14 +241,34 @@ impl Layout {
         &self.sockets
     }
 
+    /// What somebody who expects something else should know: what is not searched, or not writable.
+    pub fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
+    /// What was at a path: a root, or something that is protected or must stay where it is.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn number(&self, path: &Path) -> Option<Number> {
+        self.numbers.get(path).copied()
+    }
+
+    /// Whether a path lies in a directory for temporary files, and in no root there that was named.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn is_in_scratch(&self, path: &Path) -> bool {
+        let is_root = |above: &&Path| {
+            self.roots.binary_search_by(|root| root.path.as_path().cmp(above)).is_ok()
+        };
+        path.ancestors().find(is_root).is_some_and(|root| self.scratch.contains(root))
+    }
+
     /// Whether all of the roots was searched for protected names. What a directory for temporary
     /// files holds further down than the first levels is never searched.
     pub fn is_complete(&self) -> bool {
         self.unfinished.is_empty()
     }
 
-    /// The roots that were too large to be searched to the end. A repository that was not found there
-    /// is as writable as the rest.
+    /// The roots that were too large to be searched to the end. What nobody has looked into there is
+    /// read-only, or, in a directory for temporary files of very many, as writable as the rest.
     pub fn unfinished(&self) -> &[PathBuf] {
         &self.unfinished
     }

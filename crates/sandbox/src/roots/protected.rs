@@ -21,6 +21,11 @@ pub(crate) fn is_protected_bytes(name: &[u8]) -> bool {
         && PROTECTED.iter().any(|protected| name.eq_ignore_ascii_case(protected.as_bytes()))
 }
 
+/// Whether a path is that of a repository's own directory, or of what leads there.
+pub(super) fn is_git(path: &Path) -> bool {
+    path.file_name().is_some_and(|name| name.eq_ignore_ascii_case(".git"))
+}
+
 /// Whether a protected name is part of a path.
 pub(super) fn has_protected_part(path: &Path) -> bool {
     path.iter().any(is_protected)

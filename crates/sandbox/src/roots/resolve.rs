@@ -2,22 +2,100 @@
 
 use super::RootError;
 use super::protected::{has_protected_part, is_placeholder};
+use super::way::Way;
 use sandgate_protocol::SandboxPolicy;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-/// The canonical form of a directory that was named as a root.
-pub(super) fn root(path: &Path) -> Result<PathBuf, RootError> {
+/// The canonical form of a directory that was named as a root, and the way to it.
+pub(super) fn root(path: &Path) -> Result<(PathBuf, Way), RootError> {
     let canonical = canonical(path).and_then(|canonical| {
         if !canonical.is_dir() {
             return Err("it is not a directory".to_owned());
         }
         refuse_too_much(&canonical)?;
-        Ok(canonical)
+        Ok((canonical, way(path)))
     });
     canonical.map_err(|reason| RootError::Writable { path: path.to_owned(), reason })
+}
+
+/// The way to a path that may be relative.
+pub(super) fn way(path: &Path) -> Way {
+    Way::of(&std::path::absolute(path).unwrap_or_else(|_| path.to_owned()))
+}
+
+/// Refuses a root that is reached by a link in another root: a command could have made that link, or
+/// have led it elsewhere, when its own roots were others.
+pub(super) fn refuse_links_in(
+    roots: &BTreeSet<PathBuf>,
+    path: &Path,
+    way: &Way,
+) -> Result<(), RootError> {
+    let in_a_root = |link: &Path| link.ancestors().skip(1).any(|above| roots.contains(above));
+    refuse_links(path, way, |link| in_a_root(link) || is_open_to_all(link.parent()))
+}
+
+/// Refuses a workspace that is reached by a link which may not be the person's own: one beneath a
+/// directory that everybody can write to, one in a repository, where commands work, and one in the
+/// middle of the path, in a directory of this user's, if that is not the home directory.
+pub(super) fn refuse_doubtful_links(
+    path: &Path,
+    way: &Way,
+    home: Option<&Path>,
+) -> Result<(), RootError> {
+    let home = home.and_then(|home| home.canonicalize().ok());
+    let named = path.parent().and_then(|above| above.canonicalize().ok());
+    let named = named.zip(path.file_name()).map(|(above, name)| above.join(name));
+    refuse_links(path, way, |link| {
+        let mut above = link.ancestors().skip(1);
+        let in_the_middle = named.as_deref() != Some(link) && link.parent() != home.as_deref();
+        above.any(|above| is_open_to_all(Some(above)) || above.join(".git").exists())
+            || (in_the_middle && is_in_own_directory(link))
+    })
+}
+
+fn refuse_links(
+    path: &Path,
+    way: &Way,
+    is_doubtful: impl Fn(&Path) -> bool,
+) -> Result<(), RootError> {
+    let Some(link) = way.links.iter().find(|link| is_doubtful(link)) else { return Ok(()) };
+    let really = way.canonical().map(shown).unwrap_or_default();
+    let reason = format!(
+        "{} is a link that a command could have made; if you mean {really}, name that",
+        shown(link)
+    );
+    Err(RootError::Writable { path: path.to_owned(), reason })
+}
+
+/// Whether every user can make something in a directory.
+#[cfg(unix)]
+fn is_open_to_all(directory: Option<&Path>) -> bool {
+    use std::os::unix::fs::MetadataExt as _;
+    let found = directory.and_then(|directory| directory.metadata().ok());
+    found.is_some_and(|found| found.mode() & 0o002 != 0)
+}
+
+#[cfg(not(unix))]
+fn is_open_to_all(_directory: Option<&Path>) -> bool {
+    false
+}
+
+/// Whether something lies in a directory of this user's. All of the system's are root's, which says
+/// nothing about who made a link in them.
+#[cfg(target_os = "linux")]
+fn is_in_own_directory(path: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt as _;
+    let user = rustix::process::geteuid();
+    let found = path.parent().and_then(|directory| directory.metadata().ok());
+    !user.is_root() && found.is_some_and(|found| found.uid() == user.as_raw())
+}
+
+#[cfg(not(target_os = "linux"))]
+fn is_in_own_directory(_path: &Path) -> bool {
+    false
 }
 
 /// The canonical form of a path that one grant opens. It may be a file, and it may be protected:
@@ -154,22 +232,65 @@ pub(super) fn is_on_a_kernel_file_system(_path: &Path) -> bool {
 const TEMPORARY: &[&str] = if cfg!(windows) { &["TEMP", "TMP"] } else { &["TMPDIR"] };
 const HOME: &str = if cfg!(windows) { "USERPROFILE" } else { "HOME" };
 
-/// The directories for temporary files. What a variable names may be gone or of no use; nothing is
-/// lost by leaving it out.
+/// The directories for temporary files, and why one that a variable names is not among them. What it
+/// names may be gone or of no use; nothing is lost by leaving it out.
 pub(super) fn scratch(
     policy: &SandboxPolicy,
     env: &BTreeMap<OsString, OsString>,
-) -> BTreeSet<PathBuf> {
+) -> (BTreeSet<PathBuf>, Vec<String>) {
+    let (mut scratch, mut notes) = (BTreeSet::new(), Vec::new());
     let SandboxPolicy::WorkspaceWrite { exclude_tmpdir_env_var, exclude_slash_tmp, .. } = policy
     else {
-        return BTreeSet::new();
+        return (scratch, notes);
     };
-    let slash_tmp = (!exclude_slash_tmp && cfg!(unix)).then_some(OsStr::new("/tmp"));
-    let variables = TEMPORARY.iter().filter_map(|name| env.get(OsStr::new(name)));
-    let tmpdir = variables.map(OsString::as_os_str).filter(|_| !exclude_tmpdir_env_var);
-    let candidates = slash_tmp.into_iter().chain(tmpdir).map(Path::new);
-    let canonical = candidates.filter(|path| path.is_absolute()).flat_map(Path::canonicalize);
-    canonical.filter(|path| path.is_dir() && is_fit_for_scratch(path)).collect()
+    if !exclude_slash_tmp && cfg!(unix) {
+        let canonical = Path::new("/tmp").canonicalize();
+        scratch.extend(canonical.ok().filter(|path| path.is_dir() && is_fit_for_scratch(path)));
+    }
+    let variables = TEMPORARY.iter().filter_map(|name| Some((name, env.get(OsStr::new(name))?)));
+    for (name, path) in variables.filter(|_| !exclude_tmpdir_env_var) {
+        let path = Path::new(path);
+        let Ok(canonical) = path.canonicalize() else { continue };
+        if !path.is_absolute() || !canonical.is_dir() || !is_fit_for_scratch(&canonical) {
+            continue;
+        }
+        match doubt_about(&way(path), &canonical) {
+            _ if scratch.contains(&canonical) => {}
+            None => {
+                scratch.insert(canonical);
+            }
+            Some(why) => notes
+                .push(format!("{name} is {}, and commands cannot write there: {why}", shown(path))),
+        }
+    }
+    (scratch, notes)
+}
+
+/// Why a directory that a variable names is perhaps not what the person means. A command whose roots
+/// were others may have made it.
+#[cfg(target_os = "linux")]
+fn doubt_about(way: &Way, directory: &Path) -> Option<&'static str> {
+    use std::os::unix::fs::MetadataExt as _;
+    let user = rustix::process::geteuid();
+    // The system's own links are in directories that only root can write to.
+    let settled = |link: &PathBuf| {
+        let above = link.parent().and_then(|above| Some((above, above.metadata().ok()?)));
+        above.is_some_and(|(path, found)| {
+            let of_the_system = found.uid() == 0 && found.mode() & 0o022 == 0;
+            of_the_system && (!user.is_root() || path.parent().is_none())
+        })
+    };
+    if !way.links.iter().all(settled) {
+        return Some("a link leads to it, which a command could have made");
+    }
+    let found = directory.metadata().ok()?;
+    let everybodys = found.uid() == 0 && found.mode() & 0o1002 == 0o1002;
+    (found.uid() != user.as_raw() && !everybodys).then_some("it is not this user's own directory")
+}
+
+#[cfg(not(target_os = "linux"))]
+fn doubt_about(_way: &Way, _directory: &Path) -> Option<&'static str> {
+    None
 }
 
 fn is_fit_for_scratch(path: &Path) -> bool {
@@ -177,10 +298,16 @@ fn is_fit_for_scratch(path: &Path) -> bool {
     refuse_too_much(path).is_ok() && !has_protected_part(path)
 }
 
+/// Where the person is at home.
+pub(super) fn home(env: &BTreeMap<OsString, OsString>) -> Option<&Path> {
+    env.get(OsStr::new(HOME)).map(Path::new)
+}
+
 /// Where the person's own settings are.
 pub(super) fn codex_home(env: &BTreeMap<OsString, OsString>) -> Option<PathBuf> {
     let variable = |name: &str| env.get(OsStr::new(name)).filter(|value| !value.is_empty());
     let named = variable("CODEX_HOME").map(PathBuf::from);
     let path = named.or_else(|| Some(Path::new(variable(HOME)?).join(".codex")))?;
-    path.is_absolute().then_some(path)
+    // A relative one starts where this program does.
+    std::path::absolute(path).ok()
 }

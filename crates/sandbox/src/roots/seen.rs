@@ -40,12 +40,13 @@ struct Identity {
     made: Option<SystemTime>,
 }
 
+/// The number of a file, and of the file system that it is on.
 #[cfg(unix)]
-type Number = (u64, u64);
+pub(crate) type Number = (u64, u64);
 #[cfg(unix)]
 type Changed = (i64, i64);
 #[cfg(not(unix))]
-type Number = ();
+pub(crate) type Number = ();
 #[cfg(not(unix))]
 type Changed = SystemTime;
 
@@ -90,7 +91,7 @@ fn identity(found: &Metadata) -> Identity {
 }
 
 #[cfg(unix)]
-fn number(found: &Metadata) -> Number {
+pub(super) fn number(found: &Metadata) -> Number {
     use std::os::unix::fs::MetadataExt as _;
     (found.dev(), found.ino())
 }
@@ -102,7 +103,7 @@ fn changed(found: &Metadata) -> Option<Changed> {
 }
 
 #[cfg(not(unix))]
-fn number(_found: &Metadata) -> Number {}
+pub(super) fn number(_found: &Metadata) -> Number {}
 
 #[cfg(not(unix))]
 fn changed(found: &Metadata) -> Option<Changed> {

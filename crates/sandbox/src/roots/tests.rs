@@ -74,7 +74,8 @@ fn repositories_are_found_wherever_they_are() {
         ("ws/store/config", false),
     ];
     check(&layout, &root, &expected);
-    assert_eq!(layout.pinned, [root.join("ws/deep/nested"), root.join("ws/tree")]);
+    let pinned = ["ws/deep", "ws/deep/nested", "ws/tree"].map(|path| root.join(path));
+    assert_eq!(layout.pinned, pinned, "what is protected cannot be moved with what it lies in");
     assert_eq!(layout.absent, [root.join("ws/.agents"), root.join("ws/.codex")]);
 }
 
@@ -195,8 +196,8 @@ fn odd_roots_are_roots() {
     fs::create_dir_all(root.join(odd)).unwrap();
     fs::create_dir_all(root.join("beside")).unwrap();
     fs::create_dir_all(ws.join("a/b/repo/.git")).unwrap();
-    symlink(root.join("beside"), ws.join("link")).unwrap();
-    let roots = ["link", "../beside", "../beside/", "a", "a/b", "."].map(PathBuf::from);
+    symlink(root.join("beside"), root.join("link")).unwrap();
+    let roots = ["../link", "../beside", "../beside/", "a", "a/b", "."].map(PathBuf::from);
     let named = roots.into_iter().chain([root.join(odd)]).collect();
     let layout = plain(&policy(named), &ws, &env(&[])).unwrap();
     let expected = [root.join("beside"), root.join(odd), ws.clone(), ws.join("a"), ws.join("a/b")];
@@ -458,4 +459,149 @@ fn work_leaves_a_layout_up_to_date() {
     fs::write(root.join("other"), "").unwrap();
     fs::rename(root.join("other"), root.join("granted")).unwrap();
     assert!(!layout.is_current(), "the file that was granted is another one");
+}
+
+/// spec DECISIONS.35: Every link on the way to something protected is protected, and no directory on it
+/// can be moved.
+#[test]
+fn links_on_the_way_are_protected() {
+    let (_directory, root) = home();
+    let ws = root.join("ws");
+    for directory in ["store/a/git", "store/b/git", "dots/codex", "side"] {
+        fs::create_dir_all(ws.join(directory)).unwrap();
+    }
+    fs::create_dir_all(ws.join("tree")).unwrap();
+    symlink("store/a", ws.join("mid")).unwrap();
+    symlink("mid/git", ws.join(".git")).unwrap();
+    symlink("../store/b", ws.join("side/link")).unwrap();
+    fs::write(ws.join("tree/.git"), "gitdir: ../side/link/git\n").unwrap();
+    symlink("dots", ws.join("settings")).unwrap();
+    let variables = env(&[("CODEX_HOME", &ws.join("settings/codex"))]);
+    let layout = plain(&policy(vec![]), &ws, &variables).unwrap();
+    let read_only = &layout.roots[0].read_only_subpaths;
+    for path in ["mid", ".git", "store/a/git", "side/link", "store/b/git", "settings", "dots/codex"]
+    {
+        assert!(read_only.contains(&ws.join(path)), "{path}: {read_only:?}");
+    }
+    for path in ["store", "store/a", "store/b", "side", "tree", "dots"] {
+        assert!(layout.pinned.contains(&ws.join(path)), "{path}: {:?}", layout.pinned);
+    }
+}
+
+/// spec DECISIONS.36: What a limit of the search leaves out of a root is read-only, and a root of which
+/// only that would be left is refused.
+#[test]
+fn what_a_limit_leaves_out_is_read_only() {
+    let root = Path::new("/ws");
+    let few = vec![root.join("a/b"), root.join("c")];
+    assert_eq!(find::border(root, few.clone()), Some(few.into_iter().collect()));
+    let many = |parent: &Path| (0..2000).map(|number| parent.join(number.to_string())).collect();
+    let above = BTreeSet::from([root.join("deep/er")]);
+    assert_eq!(find::border(root, many(&root.join("deep/er"))), Some(above));
+    assert_eq!(find::border(root, many(root)), None);
+    assert_eq!(find::border(root, vec![root.to_owned()]), None);
+}
+
+/// spec DECISIONS.25: A directory that `TMPDIR` names is left out, with a note, when a link leads to it or
+/// it is not this user's own.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_doubtful_directory_for_temporary_files_is_left_out() {
+    let (_directory, root) = home();
+    let ws = root.join("ws");
+    fs::create_dir_all(root.join("victim")).unwrap();
+    fs::create_dir_all(root.join("own")).unwrap();
+    symlink(root.join("victim"), ws.join("link")).unwrap();
+    let of = |path: &Path| plain(&policy(vec![]), &ws, &env(&[("TMPDIR", path)])).unwrap();
+    let layout = of(&root.join("own"));
+    assert_eq!(paths(&layout), [root.join("own"), ws.clone()]);
+    assert!(layout.notes().is_empty());
+    let layout = of(&ws.join("link"));
+    assert_eq!(paths(&layout), [ws.as_path()]);
+    assert!(layout.notes()[0].contains("a link leads to it"), "{:?}", layout.notes());
+    if !rustix::process::geteuid().is_root() {
+        let layout = of(Path::new("/usr"));
+        assert_eq!(paths(&layout), [ws.as_path()]);
+        assert!(layout.notes()[0].contains("not this user's own"), "{:?}", layout.notes());
+    }
+}
+
+/// spec DECISIONS.26: A root that is reached by a link in another root is refused with the path to name
+/// instead.
+#[test]
+fn a_root_behind_a_link_in_a_root_is_refused() {
+    let (_directory, root) = home();
+    let ws = root.join("ws");
+    fs::create_dir_all(root.join("victim/in")).unwrap();
+    symlink(root.join("victim"), ws.join("link")).unwrap();
+    let error = plain(&policy(vec!["link/in".into()]), &ws, &env(&[])).unwrap_err().to_string();
+    let real = root.join("victim/in");
+    assert!(error.contains("a link that a command could have made"), "{error}");
+    assert!(error.ends_with(&format!("if you mean {}, name that", real.display())), "{error}");
+}
+
+/// spec DECISIONS.27: A workspace is refused that is reached by a link beneath a directory which everybody
+/// can write to, or in a repository.
+#[test]
+fn a_workspace_behind_a_doubtful_link_is_refused() {
+    let (_directory, root) = home();
+    symlink(root.join("ws"), root.join("link")).unwrap();
+    let error = check_workspace(&root.join("link"), &env(&[])).unwrap_err().to_string();
+    assert!(error.contains(&root.join("ws").display().to_string()), "{error}");
+    check_workspace(&root.join("ws"), &env(&[])).unwrap();
+}
+
+/// spec DECISIONS.37: The protected names are kept free in every directory above a workspace that commands
+/// can write to, and in the directories of submodules.
+#[test]
+fn names_above_and_in_submodules_are_kept_free() {
+    let (_directory, root) = home();
+    let ws = root.join("ws");
+    let layout = plain(&policy(vec![]), &ws, &env(&[("TMPDIR", &root)])).unwrap();
+    for name in [".git", ".codex", ".agents"] {
+        assert!(layout.absent.contains(&root.join(name)), "{:?}", layout.absent);
+    }
+    assert!(layout.absent.contains(&ws.join(".git")));
+}
+
+/// spec DECISIONS.28: Settings that a relative `CODEX_HOME` names are protected.
+#[test]
+fn relative_settings_are_protected() {
+    let home = resolve::codex_home(&env(&[("CODEX_HOME", Path::new("some/where"))])).unwrap();
+    assert_eq!(home, std::env::current_dir().unwrap().join("some/where"));
+}
+
+/// spec DECISIONS.38: Nothing that stands in the place of a file of git's holds a search up.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_pipe_does_not_hold_the_search_up() {
+    let (_directory, root) = home();
+    let ws = root.join("ws");
+    fs::create_dir_all(ws.join("x")).unwrap();
+    fs::create_dir_all(ws.join("gd")).unwrap();
+    fs::write(ws.join("x/.git"), "gitdir: ../gd").unwrap();
+    for name in ["gd/commondir", "gd/index"] {
+        let mode = rustix::fs::Mode::RWXU;
+        rustix::fs::mknodat(rustix::fs::CWD, ws.join(name), rustix::fs::FileType::Fifo, mode, 0)
+            .unwrap();
+    }
+    let layout = plain(&policy(vec![]), &ws, &env(&[])).unwrap();
+    check(&layout, &root, &[("ws/gd/config", false), ("ws/x/file", true)]);
+}
+
+/// spec DECISIONS.29: Where there are too many names to be kept free, the directories that they would be in
+/// are read-only.
+#[test]
+fn too_many_absent_names_close_their_directories() {
+    let (_directory, root) = home();
+    let ws = root.join("ws");
+    fs::create_dir_all(ws.join("away")).unwrap();
+    for number in 0..find::MOST_KEPT_FREE + 50 {
+        fs::create_dir(ws.join(number.to_string())).unwrap();
+        let target = format!("../away/{number}");
+        symlink(target, ws.join(number.to_string()).join(".git")).unwrap();
+    }
+    let layout = plain(&policy(vec![]), &ws, &env(&[])).unwrap();
+    assert!(layout.absent.len() <= find::MOST_KEPT_FREE, "{}", layout.absent.len());
+    check(&layout, &root, &[("ws/away/new", false), ("ws/.git", false), ("ws/file", true)]);
 }

@@ -15,7 +15,7 @@ use rustix::net::{
 };
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, WaitIdStatus, WaitOptions};
 use rustix::process::{kill_process, waitid, waitpid};
-use sandgate_sandbox::linux::{Of, Reservations, Site};
+use sandgate_sandbox::linux::{Of, Reservations, Site, Stuck};
 use std::io::{self, IoSlice};
 use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -28,6 +28,10 @@ const MAX_IN_FLIGHT: usize = 16;
 
 /// How often a request that nobody took is sent again.
 const ATTEMPTS: usize = 4;
+
+/// How often the roots of a cage are searched before a command is refused, because something in there is
+/// moved again and again.
+pub(super) const SEARCHES: usize = 8;
 
 /// How long a nursery may take to go.
 const DISMISSAL: Duration = Duration::from_secs(6);
@@ -101,8 +105,18 @@ impl Nursery {
         // The semaphore is never closed.
         let _in_flight = self.in_flight.acquire().await;
         let site = launch.env.site();
-        for _ in 0..ATTEMPTS {
-            let line = self.line(site)?;
+        let mut searches = SEARCHES;
+        let mut attempts = ATTEMPTS;
+        while attempts > 0 {
+            attempts -= 1;
+            let line = match self.line(site) {
+                Err(error) if error.is_about_a_move() && searches > 1 => {
+                    searches -= 1;
+                    attempts += 1;
+                    continue;
+                }
+                line => line?,
+            };
             let allowed = line.allowed;
             match self.try_launch(&line, &launch).await {
                 Ok(Attempt::Launched(launched)) => return Ok(*launched),
@@ -111,7 +125,11 @@ impl Nursery {
                     match line.last_word() {
                         Some(error) if site.is_some() => {
                             self.forget(&line);
-                            return Err(error);
+                            if !error.is_about_a_move() || searches <= 1 {
+                                return Err(error);
+                            }
+                            searches -= 1;
+                            attempts += 1;
                         }
                         _ => self.replace(&line, site, allowed)?,
                     }
@@ -271,17 +289,20 @@ impl Line {
 
     /// One to a nursery in a cage.
     fn caged(site: &Site, allowed: Allowed) -> Result<Self, LaunchError> {
+        // The process ahead may look at it until it is gone.
+        let cage;
         let ahead = allowed.send_ahead(site, Of::Session)?;
-        let cage = site.cage().map_err(cannot_build)?;
+        cage = site.build().map_err(cannot_build)?;
         let (ours, theirs) = packet_pair().map_err(set_up)?;
-        let mut names = cage.reservations().map_err(cannot_build)?;
+        let mut names = cage.reservations().map_err(cannot_keep_free)?;
         let leftovers = names.leftovers().map_err(cannot_build)?;
         let mut keep = vec![theirs.as_raw_fd()];
         keep.extend(cage.descriptors());
         keep.extend(names.descriptors().map(|fd| fd.as_raw_fd()));
         keep.sort_unstable();
         let mut nursery = |mode| {
-            let cell = nursery::Cell { cage, names: &mut names, leftovers: &leftovers, mode };
+            let cell =
+                nursery::Cell { cage: &cage, names: &mut names, leftovers: &leftovers, mode };
             // SAFETY: this is a process that was just forked for it.
             unsafe { become_nursery(theirs.as_fd(), &keep, Some(cell)) }
         };
@@ -405,6 +426,14 @@ pub(super) fn cannot_build(
     why: impl Into<Box<dyn std::error::Error + Send + Sync>>,
 ) -> LaunchError {
     LaunchError::new(Stage::Cage, io::Error::other(why))
+}
+
+/// Why the names that a cage keeps free could not be found.
+pub(super) fn cannot_keep_free(error: io::Error) -> LaunchError {
+    match error.raw_os_error() == Some(Errno::STALE.raw_os_error()) {
+        true => LaunchError::new(Stage::Cage, error).at_step(Stuck::MOVED),
+        false => cannot_build(error),
+    }
 }
 
 fn set_up(source: io::Error) -> LaunchError {

@@ -4,7 +4,7 @@
 //! caller's streams, session and process group, so that Ctrl-C and job control work as they do without
 //! us. The caller stays outside and waits.
 
-use super::host::{cannot_build, packet_pair};
+use super::host::{SEARCHES, cannot_build, cannot_keep_free, packet_pair};
 use super::job::Word;
 use super::nursery::Allowed;
 use super::plan::{Plan, Strings};
@@ -32,11 +32,18 @@ pub(crate) fn run(env: &ExecEnv, site: &Site) -> Result<RanInTerminal, LaunchErr
     let signals = raw::front_signal_fd().map_err(|e| cannot(e.into()))?;
     let (mut request, strings) = Request::describe(env).map_err(cannot)?;
     request.streams = Streams::Inherited;
-    let attempt = |allowed| run_once(site, request, &strings, &signals, allowed);
-    match attempt(Allowed::Namespaces) {
-        // Some containers cover parts of /proc, and then let nobody have a whole one.
-        Err(error) if error.is_about_proc() => attempt(Allowed::Nothing),
-        result => result,
+    let mut allowed = Allowed::Namespaces;
+    let mut searches = SEARCHES;
+    loop {
+        searches -= 1;
+        match run_once(site, request, &strings, &signals, allowed) {
+            // Some containers cover parts of /proc, and then let nobody have a whole one.
+            Err(error) if error.is_about_proc() && allowed == Allowed::Namespaces => {
+                allowed = Allowed::Nothing;
+            }
+            Err(error) if error.is_about_a_move() && searches > 0 => {}
+            result => return result,
+        }
     }
 }
 
@@ -47,9 +54,11 @@ fn run_once(
     signals: &OwnedFd,
     allowed: Allowed,
 ) -> Result<RanInTerminal, LaunchError> {
+    // The process ahead may look at it until it is gone.
+    let cage;
     let ahead = allowed.send_ahead(site, Of::Job)?;
-    let cage = site.cage().map_err(cannot_build)?;
-    let mut names = cage.reservations().map_err(cannot_build)?;
+    cage = site.build().map_err(cannot_build)?;
+    let mut names = cage.reservations().map_err(cannot_keep_free)?;
     let (control, theirs) = packet_pair().map_err(|e| LaunchError::new(Stage::SetUp, e))?;
     let mut keep: Vec<RawFd> = cage.descriptors().collect();
     keep.extend(names.descriptors().map(|fd| fd.as_raw_fd()));
@@ -62,7 +71,7 @@ fn run_once(
         // SAFETY: this is a process of its own, and uses no descriptor that is not kept.
         unsafe { raw::close_all_but(&keep) };
         if let Some(control) = theirs.take() {
-            guard(cage, request, &mut names, control, mode);
+            guard(&cage, request, &mut names, control, mode);
         }
     };
     // SAFETY: it makes only kernel calls and never returns.

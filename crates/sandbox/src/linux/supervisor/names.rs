@@ -64,15 +64,20 @@ impl Files<'_> {
         (has_mount(&found) && is_directory(&found) == directory).then_some(())?;
         // Its permissions are looked at before.
         entry.parent.may_write(Follow::Yes).ok()?;
-        self.refuse_mounted(entry, Operation::Remove)
+        self.refuse_mounted(entry, Operation::Remove, Errno::BUSY)
     }
 
-    fn refuse_mounted(&mut self, entry: &Entry, operation: Operation) -> Option<Answer> {
+    fn refuse_mounted(
+        &mut self,
+        entry: &Entry,
+        operation: Operation,
+        errno: Errno,
+    ) -> Option<Answer> {
         let parent = entry.parent.hold(Follow::Yes).ok()?;
         super::place::canonical(parent.as_fd(), self.target).then_some(())?;
         self.name(entry)?;
         let rule = DenialRule::ProtectedName;
-        Some(Answer::Refuse { errno: Errno::BUSY, operation, rule })
+        Some(Answer::Refuse { errno, operation, rule })
     }
 
     pub(super) fn rename(&mut self, from: Where, to: Where, flags: Option<u8>) -> Option<Answer> {
@@ -99,8 +104,8 @@ impl Files<'_> {
         } else {
             return None;
         };
-        self.rename_held(&from, &to, &found, other.as_ref(), flags)?;
-        self.refuse_mounted(held, Operation::Rename)
+        let errno = self.rename_held(&from, &to, &found, other.as_ref(), flags)?;
+        self.refuse_mounted(held, Operation::Rename, errno)
     }
 
     /// At least one of the directories cannot be changed.
@@ -122,13 +127,13 @@ impl Files<'_> {
         // That names lie on two mounts is seen before that one is read-only. On one and the same
         // file system it is the cage that has put a mount between them.
         look(old.as_fd(), from).ok()?;
-        let device = |stat: &Statx| (stat.stx_dev_major, stat.stx_dev_minor);
         let Answer::Refuse { operation, rule, .. } = answer else { return None };
         let refusal = Answer::Refuse { errno: Errno::XDEV, operation, rule };
         (device(&one) == device(&two)).then_some(refusal)
     }
 
-    /// Whether nothing but a mount is in the way.
+    /// The kernel's answer if nothing but mounts of the cage are in the way: that names lie on two of
+    /// them is seen before that one of them has one on it.
     fn rename_held(
         &self,
         from: &Entry,
@@ -136,10 +141,13 @@ impl Files<'_> {
         found: &Statx,
         other: Option<&Statx>,
         flags: RenameFlags,
-    ) -> Option<()> {
+    ) -> Option<Errno> {
         let parents = [from, to].map(|entry| entry.parent.hold(Follow::Yes));
         let [one, two] = parents.map(|parent| look_at_mount(parent.ok()?.as_fd()));
-        let reachable = one?.stx_mnt_id == two?.stx_mnt_id;
+        let (one, two) = (one?, two?);
+        if one.stx_mnt_id != two.stx_mnt_id {
+            return (device(&one) == device(&two)).then_some(Errno::XDEV);
+        }
         let fits = match other {
             Some(_) if flags.contains(RenameFlags::EXCHANGE) => true,
             Some(other) => {
@@ -149,7 +157,7 @@ impl Files<'_> {
             None => !flags.contains(RenameFlags::EXCHANGE),
         };
         let permitted = [from, to].iter().all(|entry| entry.parent.may_write(Follow::Yes).is_ok());
-        (reachable && fits && permitted).then_some(())
+        (fits && permitted).then_some(Errno::BUSY)
     }
 
     pub(super) fn change(&mut self, place: Where, links: Links, also: Also) -> Option<Answer> {
@@ -239,6 +247,10 @@ impl Files<'_> {
 
 fn is_directory(found: &Statx) -> bool {
     FileType::from_raw_mode(u32::from(found.stx_mode)) == FileType::Directory
+}
+
+fn device(found: &Statx) -> (u32, u32) {
+    (found.stx_dev_major, found.stx_dev_minor)
 }
 
 fn has_mount(found: &Statx) -> bool {

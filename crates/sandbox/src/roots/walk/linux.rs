@@ -67,11 +67,14 @@ pub(super) fn walk_by(
         threads,
         tree: Tree::default(),
         looked_into: 0,
+        next: 0,
+        overfull: Vec::new(),
         left: Left { entries: limits.entries, asks: limits.directories.saturating_mul(ASKED) },
         walked: Walked { complete: true, ..Walked::default() },
     };
     if walker.run().is_err() {
         walker.walked.complete = false;
+        walker.walked.unread = walker.unread();
     }
     walker.walked
 }
@@ -93,6 +96,10 @@ struct Walker<'a> {
     tree: Tree,
     /// How many directories have been looked into.
     looked_into: usize,
+    /// Those of the tree in front of this one have been dealt with.
+    next: usize,
+    /// Those that hold others which there was no room for.
+    overfull: Vec<usize>,
     left: Left,
     walked: Walked,
 }
@@ -115,7 +122,9 @@ impl Walker<'_> {
         let mut level = 0..1;
         while !level.is_empty() {
             let next = level.end;
-            if !self.share(level.clone()) {
+            if self.share(level.clone()) {
+                self.next = next;
+            } else {
                 self.look_into(level)?;
             }
             level = next..self.tree.directories.len();
@@ -134,6 +143,7 @@ impl Walker<'_> {
             }
             self.keep(finds);
             looked?;
+            self.next = at + 1;
         }
         Ok(())
     }
@@ -160,7 +170,7 @@ impl Walker<'_> {
     }
 
     fn keep(&mut self, finds: Finds<'_>) {
-        let Finds { before, left, looked_into, names, children, walked, .. } = finds;
+        let Finds { before, left, looked_into, names, children, overfull, walked, .. } = finds;
         self.left.entries -= before.entries - left.entries;
         self.left.asks -= before.asks - left.asks;
         self.looked_into += looked_into;
@@ -170,8 +180,25 @@ impl Walker<'_> {
         for Directory { parent, name, level } in children {
             if self.has_room() {
                 self.tree.add(parent, level, &names[name]);
+            } else {
+                self.overfull.push(parent);
             }
         }
+        self.overfull.extend(overfull);
+        self.overfull.dedup();
+    }
+
+    /// What has not been looked into.
+    fn unread(&self) -> Vec<PathBuf> {
+        let (mut path, mut way) = (Vec::new(), Vec::new());
+        let known = self.next..self.tree.directories.len();
+        let unread = self.overfull.iter().copied().chain(known).filter_map(|at| {
+            self.tree.path_of(at, &mut path, &mut way);
+            let relative = Path::new(OsStr::from_bytes(&path));
+            let by_itself = self.ground.elsewhere.contains(relative);
+            (!by_itself).then(|| absolute(self.ground.root, &path))
+        });
+        unread.collect()
     }
 
     /// Whether one more directory is worth keeping: one past the limit is, which shows that there are
@@ -236,6 +263,8 @@ struct Finds<'a> {
     /// The directories in them that are looked into later, and their names.
     names: Vec<u8>,
     children: Vec<Directory>,
+    /// Those of them that hold more than there was room for.
+    overfull: Vec<usize>,
     walked: Walked,
 }
 
@@ -248,6 +277,7 @@ impl<'a> Finds<'a> {
             looked_into: 0,
             names: Vec::new(),
             children: Vec::new(),
+            overfull: Vec::new(),
             walked: Walked { complete: true, ..Walked::default() },
         }
     }
@@ -324,11 +354,16 @@ impl<'a> Finds<'a> {
             let is_last = level + 1 == depth;
             let is_done = (is_last || self.is_leaf(&directory, name))
                 && self.ask(&directory, path, name, asked);
-            if !is_done && self.has_room() {
+            if is_done {
+                continue;
+            }
+            if self.has_room() {
                 let start = self.names.len();
                 self.names.extend_from_slice(bytes);
                 let name = start..self.names.len();
                 self.children.push(Directory { parent: at, name, level: level + 1 });
+            } else if self.overfull.last() != Some(&at) {
+                self.overfull.push(at);
             }
         }
         Ok(())
@@ -392,10 +427,14 @@ impl<'a> Finds<'a> {
     }
 
     fn absolute(&self, path: &[u8]) -> PathBuf {
-        let relative = Path::new(OsStr::from_bytes(path));
-        let root = self.ground.root;
-        if path.is_empty() { root.to_owned() } else { root.join(relative) }
+        absolute(self.ground.root, path)
     }
+}
+
+/// The whole of a path that is relative to the root.
+fn absolute(root: &Path, path: &[u8]) -> PathBuf {
+    let relative = Path::new(OsStr::from_bytes(path));
+    if path.is_empty() { root.to_owned() } else { root.join(relative) }
 }
 
 /// The directories that were found, in the order in which they are looked into. All their names are

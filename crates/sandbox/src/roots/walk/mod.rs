@@ -31,10 +31,10 @@ pub(super) struct Limits {
 impl Limits {
     /// For a root that was named: all of it, if it is not enormous.
     pub(super) const ROOT: Self =
-        Self { depth: usize::MAX, directories: 20_000, entries: 2_000_000 };
+        Self { depth: usize::MAX, directories: 200_000, entries: 20_000_000 };
 
     /// For directories that hold everybody's temporary files.
-    pub(super) const SCRATCH: Self = Self { depth: 3, directories: 2_000, entries: 200_000 };
+    pub(super) const SCRATCH: Self = Self { depth: 3, directories: 5_000, entries: 500_000 };
 }
 
 /// What a walk found.
@@ -45,6 +45,8 @@ pub(super) struct Walked {
     /// Directories of this user that it may not look into now. A command could change that, so what
     /// is in there counts as protected.
     pub(super) closed: Vec<PathBuf>,
+    /// Directories that a limit left out, the depth aside. Nobody knows what is in them.
+    pub(super) unread: Vec<PathBuf>,
     /// Whether the limits, the depth aside, left nothing out.
     pub(super) complete: bool,
 }
@@ -158,6 +160,32 @@ mod tests {
             assert!(!complete && names.len() < 30, "{}", names.len());
             let (names, complete) = found(walk, &root, Limits { directories: 31, ..Limits::ROOT });
             assert!(complete && names.len() == 30, "{}", names.len());
+        }
+    }
+
+    #[test]
+    fn what_a_limit_leaves_out_lies_in_what_is_named() {
+        let (_home, root) = tree(&[]);
+        for number in 0..12 {
+            let deep = root.join(format!("{number}/a/b"));
+            fs::create_dir_all(deep.join(["../.git", ".git", "c/.git"][number % 3])).unwrap();
+            fs::create_dir_all(root.join(format!("{number}/wide/{number}"))).unwrap();
+        }
+        for walk in BOTH {
+            let all = walk(&root, Limits::ROOT, &BTreeSet::new());
+            assert!(all.complete && all.unread.is_empty() && all.protected.len() == 12, "{all:?}");
+            for directories in 0..60 {
+                for entries in [0, 5, 13, 30, 50, 1000] {
+                    let limits = Limits { directories, entries, ..Limits::ROOT };
+                    let walked = walk(&root, limits, &BTreeSet::new());
+                    assert_eq!(walked.complete, walked.unread.is_empty(), "{limits:?}");
+                    let is_unread =
+                        |path: &Path| walked.unread.iter().any(|unread| path.starts_with(unread));
+                    let mut lost = all.protected.iter();
+                    let lost = lost.find(|p| !walked.protected.contains(p) && !is_unread(p));
+                    assert_eq!(lost, None, "{limits:?}");
+                }
+            }
         }
     }
 

@@ -16,8 +16,7 @@ pub(in crate::roots) fn walk(root: &Path, limits: Limits, elsewhere: &BTreeSet<P
             continue;
         }
         if looked_into == limits.directories {
-            walked.complete = false;
-            return walked;
+            return cut_off(walked, directory, directories);
         }
         looked_into += 1;
         let entries = match std::fs::read_dir(&directory) {
@@ -31,8 +30,7 @@ pub(in crate::roots) fn walk(root: &Path, limits: Limits, elsewhere: &BTreeSet<P
         };
         for entry in entries.flatten() {
             if looked_at == limits.entries {
-                walked.complete = false;
-                return walked;
+                return cut_off(walked, directory, directories);
             }
             looked_at += 1;
             let Ok(kind) = entry.file_type() else { continue };
@@ -43,5 +41,13 @@ pub(in crate::roots) fn walk(root: &Path, limits: Limits, elsewhere: &BTreeSet<P
             }
         }
     }
+    walked
+}
+
+/// What was found when a limit was reached in a directory, with these left.
+fn cut_off(mut walked: Walked, at: PathBuf, left: VecDeque<(PathBuf, usize)>) -> Walked {
+    walked.complete = false;
+    walked.unread.push(at);
+    walked.unread.extend(left.into_iter().map(|(directory, _)| directory));
     walked
 }
