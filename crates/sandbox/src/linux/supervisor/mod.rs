@@ -13,6 +13,7 @@ mod address;
 pub(super) mod calls;
 mod evidence;
 mod files;
+mod listeners;
 mod names;
 mod never;
 mod pending;
