@@ -214,7 +214,8 @@ fn is_held_by_the_command(scope: &Scope<'_>, socket: u32) -> bool {
         let mut path = Text::<64>::new();
         let fds = path.push(b"/proc/").and_then(|path| path.push_number(process));
         let Some(fds) = fds.and_then(|path| path.push(b"/fd")) else { return false };
-        (all_are_its_own || is_descendant(process))
+        process != own_number()
+            && (all_are_its_own || is_descendant(process))
             && open_directory(fds.as_c_str()).is_some_and(|fds| holds(&fds, name.as_bytes()))
     })
 }
@@ -237,7 +238,7 @@ fn holds(fds: &OwnedFd, wanted: &[u8]) -> bool {
 fn is_descendant(process: u64) -> bool {
     /// Nobody has more of them.
     const MOST: usize = 4096;
-    let own = u64::from(rustix::process::getpid().as_raw_nonzero().get().cast_unsigned());
+    let own = own_number();
     let mut process = process;
     for _ in 0..MOST {
         let status = i32::try_from(process).ok().and_then(Status::read);
@@ -248,6 +249,10 @@ fn is_descendant(process: u64) -> bool {
         }
     }
     false
+}
+
+fn own_number() -> u64 {
+    rustix::process::getpid().as_raw_nonzero().get().cast_unsigned().into()
 }
 
 /// Whether it is so for an entry that is a number.
