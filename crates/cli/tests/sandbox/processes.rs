@@ -99,6 +99,49 @@ fn the_kernels_switches_are_read_only() {
     assert_eq!(fs::read_to_string("/proc/sys/kernel/core_pattern").unwrap(), before);
 }
 
+/// spec SANDBOX.47: Nothing in `/proc` can be written to: some of it belongs to the session that
+/// sandgate was called from.
+#[test]
+fn nothing_in_proc_is_writable() {
+    let cage = Cage::new();
+    let before = fs::read_to_string("/proc/self/autogroup").ok();
+    cage.refuses(&[
+        "echo 15 > /proc/self/autogroup",
+        "echo 500 > /proc/self/oom_score_adj",
+        "echo name > /proc/1/comm",
+        "echo 'some 500000 1000000' > /proc/pressure/cpu",
+    ]);
+    assert_eq!(fs::read_to_string("/proc/self/autogroup").ok(), before);
+}
+
+/// spec SANDBOX.48: The priorities of a group of processes or of a user cannot be set, only those of
+/// processes.
+#[test]
+fn only_processes_are_given_priorities() {
+    if !has("python3") {
+        return;
+    }
+    let cage = Cage::new();
+    let script = r#"python3 -c '
+import os
+for which in (os.PRIO_PGRP, os.PRIO_USER):
+    try:
+        os.setpriority(which, 0, 7)
+        print("set")
+    except PermissionError:
+        print("refused")
+os.setpriority(os.PRIO_PROCESS, 0, 7)
+print(os.getpriority(os.PRIO_PROCESS, 0))
+'"#;
+    let alone = cage.without_namespaces(&["--full-auto"], script);
+    for mut command in [cage.command(&["--full-auto"], script)].into_iter().chain(alone) {
+        let outcome = Running::start(&mut command).wait();
+        assert_eq!(outcome.stdout(), "refused\nrefused\n7\n", "{outcome:?}");
+    }
+    let own = rustix::process::getpriority_process(None).unwrap();
+    assert_ne!(own, 7, "the group is the test's own");
+}
+
 /// spec SANDBOX.45: A command cannot push keystrokes into its terminal.
 #[test]
 fn keystrokes_cannot_be_pushed_into_the_terminal() {

@@ -173,7 +173,8 @@ const HINDERING: &[Call] = calls![
     SYS_sched_setscheduler,
 ];
 
-/// The same with a first argument that says what the second one is, which must be a process.
+/// The same with a first argument that says what the second one is. It must be a process: the group of
+/// processes that a command is in can be its caller's, and a user has others.
 const HINDERING_WHO: &[(Call, i32)] = &[
     ((libc::SYS_setpriority, "SYS_setpriority"), 0),
     ((libc::SYS_ioprio_set, "SYS_ioprio_set"), 1),
@@ -310,10 +311,11 @@ fn refused(beneath: Beneath, wanted: impl Fn(Told) -> bool) -> Rules {
         rules.insert(libc::SYS_prlimit64, vec![vec![is_not(0, 0)]]);
     } else {
         rules.extend(HINDERING.iter().map(|(call, _)| (*call, vec![vec![is(0, FIRST_PROCESS)]])));
-        rules.extend(HINDERING_WHO.iter().map(|((call, _), process)| {
-            (*call, vec![vec![is(0, *process), is(1, FIRST_PROCESS)]])
-        }));
     }
+    rules.extend(HINDERING_WHO.iter().map(|((call, _), process)| {
+        let first = vec![is(0, *process), is(1, FIRST_PROCESS)];
+        (*call, vec![vec![is_not(0, *process)], first])
+    }));
     rules.insert(libc::SYS_clone, vec![vec![Condition::AnyBit(0, NAMESPACE_FLAGS)]]);
     let keystrokes = [TIOCSTI, TIOCLINUX].map(lower_half).to_vec();
     rules.insert(libc::SYS_ioctl, vec![vec![Condition::OneOf(1, Mask::All, keystrokes)]]);

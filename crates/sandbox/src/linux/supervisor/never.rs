@@ -51,6 +51,12 @@ pub(super) fn refuse(scope: &Scope<'_>, asked: &Asked, target: &mut PathText) ->
             _ => "ioctl",
         }),
         libc::SYS_clone => target.write_str("clone with a new namespace"),
+        libc::SYS_setpriority if first & u64::from(u32::MAX) != 0 => {
+            target.write_str("setpriority of a group or user")
+        }
+        libc::SYS_ioprio_set if first & u64::from(u32::MAX) != 1 => {
+            target.write_str("ioprio_set of a group or user")
+        }
         libc::SYS_prlimit64 => target.write_str("prlimit64 of another process"),
         _ => target.write_str(syscall_name(asked.call)),
     };
