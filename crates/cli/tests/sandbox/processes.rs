@@ -142,6 +142,29 @@ print(os.getpriority(os.PRIO_PROCESS, 0))
     assert_ne!(own, 7, "the group is the test's own");
 }
 
+/// spec SANDBOX.73: Where namespaces are refused, requests and calls that change the flags of a file
+/// or make a subvolume through a descriptor that was opened for reading are refused everywhere.
+#[test]
+fn flags_of_files_stay_where_namespaces_are_refused() {
+    let cage = Cage::new();
+    let script = r#"python3 -c '
+import ctypes, errno, fcntl, os
+libc = ctypes.CDLL(None, use_errno=True)
+victim = os.open(os.environ["OUT"] + "/victim", os.O_RDONLY)
+for request in (0x40086602, 0x401c5820, 0x40086604, 0x40087602, 0x5000940e, 0x50009401):
+    try:
+        fcntl.ioctl(victim, request, bytes(4096))
+        print("done")
+    except OSError as error:
+        print(errno.errorcode[error.errno])
+libc.syscall(469, -100, os.environ["OUT"].encode() + b"/victim", bytes(24), 24, 0)
+print(errno.errorcode[ctypes.get_errno()])
+'"#;
+    let Some(mut command) = cage.without_namespaces(&["--full-auto"], script) else { return };
+    let outcome = Running::start(&mut command).wait();
+    assert_eq!(outcome.stdout(), "EPERM\n".repeat(7), "{outcome:?}");
+}
+
 /// spec SANDBOX.45: A command cannot push keystrokes into its terminal.
 #[test]
 fn keystrokes_cannot_be_pushed_into_the_terminal() {

@@ -67,6 +67,17 @@ const REFUSED: &[Refused] = &[
         why: "could uncover what a mount covers",
     },
     Refused {
+        // Newer than the C library's list. The number is the same on every architecture.
+        calls: &[(467, "SYS_open_tree_attr")],
+        told: Told::Yes,
+        why: "the same",
+    },
+    Refused {
+        calls: &[(443, "SYS_quotactl_fd")],
+        told: Told::Yes,
+        why: "runs the machine, like quotactl",
+    },
+    Refused {
         calls: calls![SYS_unshare, SYS_setns],
         told: Told::Yes,
         why: "a namespace of its own has all capabilities in it",
@@ -155,8 +166,11 @@ const SHARED: &[Call] = calls![
 ];
 
 /// The same; newer than the C library's list. The numbers are the same on every architecture.
-const SHARED_NEW: &[Call] =
-    &[(SYS_SETXATTRAT, "SYS_setxattrat"), (SYS_REMOVEXATTRAT, "SYS_removexattrat")];
+const SHARED_NEW: &[Call] = &[
+    (SYS_SETXATTRAT, "SYS_setxattrat"),
+    (SYS_REMOVEXATTRAT, "SYS_removexattrat"),
+    (469, "SYS_file_setattr"),
+];
 pub(super) const SYS_SETXATTRAT: libc::c_long = 463;
 pub(super) const SYS_REMOVEXATTRAT: libc::c_long = 466;
 
@@ -199,6 +213,25 @@ const FIRST_PROCESS: i32 = 1;
 /// Pushes keystrokes into a terminal, where whoever uses it next runs them.
 pub(super) const TIOCSTI: u64 = 0x5412;
 pub(super) const TIOCLINUX: u64 = 0x541C;
+
+/// Requests that change something about a file or make one, through a descriptor that was opened for
+/// reading. Landlock has no rule on them; in namespaces they end at read-only mounts.
+pub(super) const FILE_REQUESTS: &[(u64, &str)] = &[
+    (0x4008_6602, "FS_IOC_SETFLAGS"),
+    (0x401c_5820, "FS_IOC_FSSETXATTR"),
+    (0x4008_6604, "EXT4_IOC_SETVERSION"),
+    (0x4008_7602, "FS_IOC_SETVERSION"),
+    (0x800c_6613, "FS_IOC_SET_ENCRYPTION_POLICY"),
+    (0x4080_6685, "FS_IOC_ENABLE_VERITY"),
+    (0x4004_7211, "FAT_IOCTL_SET_ATTRIBUTES"),
+    (0x5000_9401, "BTRFS_IOC_SNAP_CREATE"),
+    (0x5000_940e, "BTRFS_IOC_SUBVOL_CREATE"),
+    (0x5000_940f, "BTRFS_IOC_SNAP_DESTROY"),
+    (0x5000_9417, "BTRFS_IOC_SNAP_CREATE_V2"),
+    (0x5000_9418, "BTRFS_IOC_SUBVOL_CREATE_V2"),
+    (0x4008_941a, "BTRFS_IOC_SUBVOL_SETFLAGS"),
+    (0x5000_943f, "BTRFS_IOC_SNAP_DESTROY_V2"),
+];
 
 /// Which layers the filter stands on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -317,8 +350,11 @@ fn refused(beneath: Beneath, wanted: impl Fn(Told) -> bool) -> Rules {
         (*call, vec![vec![is_not(0, *process)], first])
     }));
     rules.insert(libc::SYS_clone, vec![vec![Condition::AnyBit(0, NAMESPACE_FLAGS)]]);
-    let keystrokes = [TIOCSTI, TIOCLINUX].map(lower_half).to_vec();
-    rules.insert(libc::SYS_ioctl, vec![vec![Condition::OneOf(1, Mask::All, keystrokes)]]);
+    let mut requests = [TIOCSTI, TIOCLINUX].map(lower_half).to_vec();
+    if beneath == Beneath::LandlockOnly {
+        requests.extend(FILE_REQUESTS.iter().map(|(request, _)| lower_half(*request)));
+    }
+    rules.insert(libc::SYS_ioctl, vec![vec![Condition::OneOf(1, Mask::All, requests)]]);
     rules.insert(libc::SYS_socketpair, pairs());
     rules
 }

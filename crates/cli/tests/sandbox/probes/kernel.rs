@@ -69,12 +69,8 @@ t(lambda: sc('io_uring_register', -1, 0, 0, 0))",
             "EPERM EPERM EPERM",
         ),
         Case::new("clone3", "t(lambda: sc('clone3', bytes(88), 88))", "ENOSYS"),
-        // Not in the filter: the kernel asks for a right that nobody in the cage has.
-        Case::new(
-            "open_tree_attr",
-            "t(lambda: sc('open_tree_attr', CWD, OUT, 1, bytes(32), 32))",
-            "EPERM|ENOSYS",
-        ),
+        closed!("open_tree_attr", "CWD, OUT, 1, bytes(32), 32"),
+        closed!("quotactl_fd", "-1, 0, 0, 0"),
         Case::new(
             "clone-namespaces",
             "\

@@ -2,7 +2,7 @@
 
 use super::text::PathText;
 use super::{Answer, Scope, syscall_name};
-use crate::linux::seccomp::{TIOCLINUX, TIOCSTI};
+use crate::linux::seccomp::{FILE_REQUESTS, TIOCLINUX, TIOCSTI};
 use crate::sys::notify::Asked;
 use rustix::io::Errno;
 use sandgate_protocol::{DenialRule, DeniedOperation as Operation};
@@ -48,7 +48,10 @@ pub(super) fn refuse(scope: &Scope<'_>, asked: &Asked, target: &mut PathText) ->
         libc::SYS_ioctl => target.write_str(match second & u64::from(u32::MAX) {
             TIOCSTI => "TIOCSTI",
             TIOCLINUX => "TIOCLINUX",
-            _ => "ioctl",
+            other => {
+                let known = FILE_REQUESTS.iter().find(|(request, _)| *request == other);
+                known.map_or("ioctl", |(_, name)| name)
+            }
         }),
         libc::SYS_clone => target.write_str("clone with a new namespace"),
         libc::SYS_setpriority if first & u64::from(u32::MAX) != 0 => {
