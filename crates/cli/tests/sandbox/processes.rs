@@ -165,6 +165,36 @@ print(errno.errorcode[ctypes.get_errno()])
     assert_eq!(outcome.stdout(), "EPERM\n".repeat(7), "{outcome:?}");
 }
 
+/// spec SANDBOX.49: A command cannot take a lease on a file, for which everybody else would have to
+/// wait, nor have signals sent for changes in a directory.
+#[test]
+fn no_lease_is_taken() {
+    if !has("python3") {
+        return;
+    }
+    let cage = Cage::new();
+    let script = r#"python3 -c '
+import fcntl, os
+file, directory = os.open(os.environ["OUT"] + "/victim", 0), os.open(os.environ["OUT"], 0)
+for fd, request, value in (
+    (file, fcntl.F_SETLEASE, fcntl.F_RDLCK),
+    (file, fcntl.F_SETLEASE, fcntl.F_WRLCK),
+    (directory, fcntl.F_NOTIFY, fcntl.DN_MODIFY),
+):
+    try:
+        fcntl.fcntl(fd, request, value)
+        print("done")
+    except PermissionError as error:
+        print(error.errno)
+print(fcntl.fcntl(file, fcntl.F_GETFD))
+'"#;
+    let alone = cage.without_namespaces(&["--full-auto"], script);
+    for mut command in [cage.command(&["--full-auto"], script)].into_iter().chain(alone) {
+        let outcome = Running::start(&mut command).wait();
+        assert_eq!(outcome.stdout(), "1\n1\n1\n1\n", "{outcome:?}");
+    }
+}
+
 /// spec SANDBOX.45: A command cannot push keystrokes into its terminal.
 #[test]
 fn keystrokes_cannot_be_pushed_into_the_terminal() {

@@ -175,7 +175,7 @@ pub(super) const SYS_SETXATTRAT: libc::c_long = 463;
 pub(super) const SYS_REMOVEXATTRAT: libc::c_long = 466;
 
 /// Calls that some arguments of are refused.
-const PARTLY_REFUSED: &[Call] = calls![SYS_clone, SYS_ioctl, SYS_socket, SYS_socketpair];
+const PARTLY_REFUSED: &[Call] = calls![SYS_clone, SYS_fcntl, SYS_ioctl, SYS_socket, SYS_socketpair];
 
 /// Calls whose first argument is the process that they set limits to, or hold up. In namespaces the first
 /// one is the command's guard, which could be kept from seeing, or from moving, by them.
@@ -355,6 +355,7 @@ fn refused(beneath: Beneath, wanted: impl Fn(Told) -> bool) -> Rules {
         requests.extend(FILE_REQUESTS.iter().map(|(request, _)| lower_half(*request)));
     }
     rules.insert(libc::SYS_ioctl, vec![vec![Condition::OneOf(1, Mask::All, requests)]]);
+    rules.insert(libc::SYS_fcntl, leases());
     rules.insert(libc::SYS_socketpair, pairs());
     rules
 }
@@ -405,6 +406,18 @@ fn loose_type() -> Condition {
     const TYPE: u32 = 0xf;
     let connected = [libc::SOCK_STREAM, libc::SOCK_SEQPACKET].map(i32::cast_unsigned);
     Condition::NoneOf(1, Mask::Only(TYPE), connected.to_vec())
+}
+
+/// Who holds a lease on a file is asked before others open it, and they wait; signals tell of changes.
+/// To read a file is enough for both. Giving up a lease is giving up nothing.
+fn leases() -> Vec<Rule> {
+    /// Of Linux 6.19: a lease on a directory too. What kind is in memory.
+    const F_SETDELEG: i32 = 1024 + 16;
+    vec![
+        vec![is(1, libc::F_SETLEASE), is_not(2, libc::F_UNLCK)],
+        vec![is(1, libc::F_NOTIFY)],
+        vec![is(1, F_SETDELEG)],
+    ]
 }
 
 /// Pairs reach only each other, but for those of datagrams.

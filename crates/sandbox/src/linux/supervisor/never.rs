@@ -53,6 +53,7 @@ pub(super) fn refuse(scope: &Scope<'_>, asked: &Asked, target: &mut PathText) ->
                 known.map_or("ioctl", |(_, name)| name)
             }
         }),
+        libc::SYS_fcntl => target.write_str("a lease or notice of changes"),
         libc::SYS_clone => target.write_str("clone with a new namespace"),
         libc::SYS_setpriority if first & u64::from(u32::MAX) != 0 => {
             target.write_str("setpriority of a group or user")
