@@ -16,6 +16,7 @@ use crate::in_terminal::RanInTerminal;
 use crate::sys::{LaunchError, Stage};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fd::{AsFd as _, AsRawFd as _, OwnedFd, RawFd};
+use rustix::fs::{FileType, OFlags, fcntl_getfl, fstat};
 use rustix::io::Errno;
 use rustix::net::{SendFlags, send};
 use rustix::process::{Signal, WaitOptions, kill_process, waitpid};
@@ -28,6 +29,7 @@ use std::io;
 /// The process must have one thread: it is single-threaded front ends that call this.
 pub(crate) fn run(env: &ExecEnv, site: &Site) -> Result<RanInTerminal, LaunchError> {
     let cannot = |e: io::Error| LaunchError::new(Stage::SetUp, e);
+    check_streams().map_err(cannot)?;
     raw::block_signals();
     let signals = raw::front_signal_fd().map_err(|e| cannot(e.into()))?;
     let (mut request, strings) = Request::describe(env).map_err(cannot)?;
@@ -38,6 +40,30 @@ pub(crate) fn run(env: &ExecEnv, site: &Site) -> Result<RanInTerminal, LaunchErr
         Err(error) if error.is_about_proc() => attempt(Allowed::Nothing),
         result => result,
     }
+}
+
+/// What a directory holds can be changed by a path that begins at the descriptor, past all mounts of
+/// the cage, and one that was opened as a place only can be one.
+fn check_streams() -> io::Result<()> {
+    let (input, output, error) = (io::stdin(), io::stdout(), io::stderr());
+    let streams = [
+        ("standard input", input.as_fd()),
+        ("standard output", output.as_fd()),
+        ("standard error", error.as_fd()),
+    ];
+    for (name, stream) in streams {
+        let Ok(stat) = fstat(stream) else { continue };
+        let what = if FileType::from_raw_mode(stat.st_mode) == FileType::Directory {
+            "a directory"
+        } else if fcntl_getfl(stream).is_ok_and(|flags| flags.contains(OFlags::PATH)) {
+            "a place and not open"
+        } else {
+            continue;
+        };
+        let advice = "a confined command takes a file, a pipe, a terminal or /dev/null";
+        return Err(io::Error::other(format!("{name} is {what}; {advice}")));
+    }
+    Ok(())
 }
 
 fn run_once(
