@@ -195,6 +195,39 @@ print(fcntl.fcntl(file, fcntl.F_GETFD))
     }
 }
 
+/// spec SANDBOX.54: The terminal that sandgate was started on has its settings and its mode back when
+/// the command has ended.
+#[test]
+fn a_terminal_is_given_back_as_it_was() {
+    use rustix::fs::{Mode, OFlags, fstat, open};
+    use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+    use rustix::termios::{LocalModes, tcgetattr};
+    if !has("python3") {
+        return;
+    }
+    let cage = Cage::new();
+    let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+    grantpt(&master).unwrap();
+    unlockpt(&master).unwrap();
+    let name = ptsname(&master, Vec::new()).unwrap();
+    let slave = open(name, OFlags::RDWR | OFlags::NOCTTY, Mode::empty()).unwrap();
+    let looks = || {
+        let settings = tcgetattr(&slave).unwrap();
+        let shown = settings.local_modes.contains(LocalModes::ECHO | LocalModes::ICANON);
+        (shown, fstat(&slave).unwrap().st_mode)
+    };
+    let before = looks();
+    assert!(before.0, "a new terminal shows what is typed");
+    let script = "stty -echo -icanon; python3 -c 'import os; os.fchmod(0, 0o666)'; \
+                  stty -a | grep -o -e '-echo '";
+    let alone = cage.without_namespaces(&["--full-auto"], script);
+    for mut command in [cage.command(&["--full-auto"], script)].into_iter().chain(alone) {
+        let outcome = Running::start(command.stdin(slave.try_clone().unwrap())).wait();
+        assert_eq!(outcome.stdout(), "-echo \n", "{outcome:?}");
+        assert_eq!(looks(), before, "{command:?}");
+    }
+}
+
 /// spec SANDBOX.45: A command cannot push keystrokes into its terminal.
 #[test]
 fn keystrokes_cannot_be_pushed_into_the_terminal() {

@@ -214,6 +214,20 @@ const FIRST_PROCESS: i32 = 1;
 pub(super) const TIOCSTI: u64 = 0x5412;
 pub(super) const TIOCLINUX: u64 = 0x541C;
 
+/// What is refused of terminals: they are the person's, who uses them after the command.
+pub(super) const TERMINAL_REQUESTS: &[(u64, &str)] = &[
+    (TIOCSTI, "TIOCSTI"),
+    (TIOCLINUX, "TIOCLINUX"),
+    // Nobody else can open it then.
+    (0x540c, "TIOCEXCL"),
+    // The terminal speaks another protocol then, and is dead for a person.
+    (0x5423, "TIOCSETD"),
+    (0x541d, "TIOCCONS"),
+    (0x541f, "TIOCSSERIAL"),
+    (0x5437, "TIOCVHANGUP"),
+    (0x5457, "TIOCSLCKTRMIOS"),
+];
+
 /// Requests that change something about a file or make one, through a descriptor that was opened for
 /// reading. Landlock has no rule on them; in namespaces they end at read-only mounts.
 pub(super) const FILE_REQUESTS: &[(u64, &str)] = &[
@@ -350,10 +364,12 @@ fn refused(beneath: Beneath, wanted: impl Fn(Told) -> bool) -> Rules {
         (*call, vec![vec![is_not(0, *process)], first])
     }));
     rules.insert(libc::SYS_clone, vec![vec![Condition::AnyBit(0, NAMESPACE_FLAGS)]]);
-    let mut requests = [TIOCSTI, TIOCLINUX].map(lower_half).to_vec();
-    if beneath == Beneath::LandlockOnly {
-        requests.extend(FILE_REQUESTS.iter().map(|(request, _)| lower_half(*request)));
-    }
+    let of_files = match beneath {
+        Beneath::Namespaces => &[],
+        Beneath::LandlockOnly => FILE_REQUESTS,
+    };
+    let requests = TERMINAL_REQUESTS.iter().chain(of_files);
+    let requests = requests.map(|(request, _)| lower_half(*request)).collect();
     rules.insert(libc::SYS_ioctl, vec![vec![Condition::OneOf(1, Mask::All, requests)]]);
     rules.insert(libc::SYS_fcntl, leases());
     rules.insert(libc::SYS_socketpair, pairs());

@@ -92,6 +92,21 @@ t(lambda: fcntl.ioctl(b, 0x5412, b'x'))",
         Case::new("console-selection", "t(lambda: fcntl.ioctl(0, 0x541c, b'x'))", "EPERM")
             .seen(&[("use", "TIOCLINUX", NEVER)]),
         Case::new(
+            "terminal-taken-away",
+            "\
+t(lambda: fcntl.ioctl(0, 0x540c))
+t(lambda: fcntl.ioctl(0, 0x5423, struct.pack('i', 1)))
+t(lambda: fcntl.ioctl(0, 0x5437))
+t(lambda: fcntl.ioctl(0, 0x5457, bytes(64)))",
+            "EPERM EPERM EPERM EPERM",
+        )
+        .seen(&[
+            ("use", "TIOCEXCL", NEVER),
+            ("use", "TIOCSETD", NEVER),
+            ("use", "TIOCVHANGUP", NEVER),
+            ("use", "TIOCSLCKTRMIOS", NEVER),
+        ]),
+        Case::new(
             "core-pattern",
             "\
 p = '/proc/sys/kernel/core_pattern'

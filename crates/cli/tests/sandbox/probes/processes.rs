@@ -84,7 +84,9 @@ t(lambda: w(VICTIM))",
     )
     .seen(&[("write", "{out}/victim", OUTSIDE)]),
     Case::new("trace-keeper", "t(lambda: sc('ptrace', 0x4206, 1, 0, 0))", "EPERM"),
-    Case::new("memory-of-keeper", "t(lambda: w('/proc/1/mem', os.O_RDWR))", "EACCES"),
+    Case::new("memory-of-keeper", "t(lambda: w('/proc/1/mem', os.O_RDWR))", "EROFS|EACCES")
+        .seen(&[("write", "/proc/1/mem", OUTSIDE)])
+        .for_root(),
     Case::new("environment-of-keeper", "t(lambda: open('/proc/1/environ', 'rb').read())", "EACCES"),
     Case::new(
         "descriptors-of-keeper",
