@@ -153,7 +153,7 @@ libc = ctypes.CDLL(None, use_errno=True)
 victim = os.open(os.environ["OUT"] + "/victim", os.O_RDONLY)
 for request in (0x40086602, 0x401c5820, 0x40086604, 0x40087602, 0x5000940e, 0x50009401):
     try:
-        fcntl.ioctl(victim, request, bytes(4096))
+        fcntl.ioctl(victim, request, bytearray(4096))
         print("done")
     except OSError as error:
         print(errno.errorcode[error.errno])
