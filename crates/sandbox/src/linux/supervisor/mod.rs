@@ -155,11 +155,12 @@ impl<'a> Supervisor<'a> {
 
     /// Takes over a listener. The calling thread gives up the rights that a confined command does not
     /// have either, so that both are refused the same, and what is done here for a command lends it
-    /// none. Only looking into its processes stays.
+    /// none. Looking into its processes stays, and taking away mounts at the end: neither is asked for
+    /// by anything that is done for a command.
     pub fn new(listener: OwnedFd, scope: Scope<'a>) -> Self {
         notify::take_turns(listener.as_fd());
         if let Ok(mut sets) = rustix::thread::capabilities(None) {
-            sets.effective &= CapabilitySet::SYS_PTRACE;
+            sets.effective &= CapabilitySet::SYS_PTRACE | CapabilitySet::SYS_ADMIN;
             // Who has no capabilities has none to give up.
             let _ = rustix::thread::set_capabilities(None, sets);
         }
