@@ -34,7 +34,7 @@ pub(super) fn owner_of(scope: &Scope<'_>, held: BorrowedFd<'_>) -> Owner {
     if is_stale(held) {
         return Owner::Nobody;
     }
-    let Some(socket) = File::of(held).and_then(|file| file.socket()) else { return Owner::Other };
+    let Some(socket) = File::of(held).and_then(File::socket) else { return Owner::Other };
     if scope.has_own_network() || is_held_by_the_command(scope, socket) {
         Owner::Cage
     } else {
