@@ -151,7 +151,7 @@ impl DenialRule {
             Self::OutsideWritableRoots => "outside the writable roots",
             Self::ProtectedName => "protected",
             Self::NetworkOff => "the network is off",
-            Self::SocketOutsideWritableRoots => "a socket outside the writable roots",
+            Self::SocketOutsideWritableRoots => "a socket of a program outside the sandbox",
             Self::NeverAllowed => "never allowed in the sandbox",
         }
     }

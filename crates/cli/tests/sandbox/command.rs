@@ -56,6 +56,31 @@ fn streams_pass_through() {
     assert_eq!((outcome.stdout(), outcome.stderr.as_str()), ("in", "err\n"));
 }
 
+/// spec SANDBOX.69: A directory, or a descriptor that is no more than a place, is refused as a
+/// standard stream, and nothing runs.
+#[test]
+fn a_directory_is_no_stream() {
+    let cage = Cage::new();
+    let open = |flags: rustix::fs::OFlags| {
+        rustix::fs::open(cage.outside(""), flags, rustix::fs::Mode::empty()).unwrap()
+    };
+    let place = rustix::fs::open(
+        cage.outside("victim"),
+        rustix::fs::OFlags::PATH,
+        rustix::fs::Mode::empty(),
+    );
+    for (stream, what) in [
+        (open(rustix::fs::OFlags::RDONLY), "standard input is a directory"),
+        (open(rustix::fs::OFlags::PATH), "standard input is a directory"),
+        (place.unwrap(), "standard input is a place"),
+    ] {
+        let mut command = cage.command(&["--full-auto"], "echo ran");
+        let outcome = Running::start(command.stdin(stream)).wait();
+        assert_eq!((outcome.code, outcome.stdout()), (Some(125), ""), "{outcome:?}");
+        assert!(outcome.stderr.contains(what), "{outcome:?}");
+    }
+}
+
 /// spec SANDBOX.64: In danger-full-access mode nothing confines the command, and a warning says so.
 #[test]
 fn danger_means_what_it_says() {

@@ -1,8 +1,11 @@
 //! What can be reached.
 
 use crate::cage::{Cage, has};
+use crate::report::Report;
+use crate::support::Running;
 use std::io::ErrorKind;
 use std::net::TcpListener;
+use std::os::unix::net::UnixListener;
 
 /// spec SANDBOX.30: With the network off, nothing of the host's network can be reached, its loopback
 /// included; `--network` opens it.
@@ -47,6 +50,44 @@ print(socket.create_connection(server.getsockname()).recv(5).decode())
 '"#;
     let outcome = cage.run(script);
     assert_eq!((outcome.code, outcome.stdout()), (Some(0), "hello\n"), "{outcome:?}");
+}
+
+/// spec SANDBOX.33: A unix socket in a writable root is reachable only if a command of the cage made
+/// it; where the cage has no network of its own, only if the same command did.
+#[test]
+fn sockets_of_others_in_a_writable_root_are_out_of_reach() {
+    if !has("python3") {
+        return;
+    }
+    let cage = Cage::new();
+    let listener = UnixListener::bind(cage.ws("theirs")).unwrap();
+    listener.set_nonblocking(true).unwrap();
+    let script = r#"python3 -c '
+import errno, socket, threading
+server = socket.socket(socket.AF_UNIX)
+server.bind("own")
+server.listen()
+threading.Thread(target=lambda: server.accept()[0].sendall(b"hello")).start()
+client = socket.socket(socket.AF_UNIX)
+client.connect("own")
+print(client.recv(5).decode())
+try:
+    socket.socket(socket.AF_UNIX).connect("theirs")
+except OSError as error:
+    print(errno.errorcode[error.errno])
+'; rm own"#;
+    let with = |options: &[&str]| cage.command(options, script);
+    let alone = cage.without_namespaces(&["--full-auto", "--json"], script);
+    let kinds = [with(&["--full-auto", "--json"]), with(&["--full-auto", "--network", "--json"])];
+    for mut command in kinds.into_iter().chain(alone) {
+        let outcome = Running::start(&mut command).wait();
+        assert_eq!(outcome.stdout(), "hello\nEACCES\n", "{command:?} {outcome:?}");
+        let report = Report::of(&outcome);
+        let denied: Vec<_> = report.denials.iter().map(|seen| seen.target.as_str()).collect();
+        let theirs = cage.ws("theirs").canonicalize().unwrap();
+        assert_eq!(denied, [theirs.to_str().unwrap()], "{command:?} {report:?}");
+        assert_eq!(listener.accept().unwrap_err().kind(), ErrorKind::WouldBlock);
+    }
 }
 
 /// spec SANDBOX.32: Sockets of other families than unix's, the internet's and routing's are refused,

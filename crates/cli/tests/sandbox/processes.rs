@@ -99,6 +99,135 @@ fn the_kernels_switches_are_read_only() {
     assert_eq!(fs::read_to_string("/proc/sys/kernel/core_pattern").unwrap(), before);
 }
 
+/// spec SANDBOX.47: Nothing in `/proc` can be written to: some of it belongs to the session that
+/// sandgate was called from.
+#[test]
+fn nothing_in_proc_is_writable() {
+    let cage = Cage::new();
+    let before = fs::read_to_string("/proc/self/autogroup").ok();
+    cage.refuses(&[
+        "echo 15 > /proc/self/autogroup",
+        "echo 500 > /proc/self/oom_score_adj",
+        "echo name > /proc/1/comm",
+        "echo 'some 500000 1000000' > /proc/pressure/cpu",
+    ]);
+    assert_eq!(fs::read_to_string("/proc/self/autogroup").ok(), before);
+}
+
+/// spec SANDBOX.48: The priorities of a group of processes or of a user cannot be set, only those of
+/// processes.
+#[test]
+fn only_processes_are_given_priorities() {
+    if !has("python3") {
+        return;
+    }
+    let cage = Cage::new();
+    let script = r#"python3 -c '
+import os
+for which in (os.PRIO_PGRP, os.PRIO_USER):
+    try:
+        os.setpriority(which, 0, 7)
+        print("set")
+    except PermissionError:
+        print("refused")
+os.setpriority(os.PRIO_PROCESS, 0, 7)
+print(os.getpriority(os.PRIO_PROCESS, 0))
+'"#;
+    let alone = cage.without_namespaces(&["--full-auto"], script);
+    for mut command in [cage.command(&["--full-auto"], script)].into_iter().chain(alone) {
+        let outcome = Running::start(&mut command).wait();
+        assert_eq!(outcome.stdout(), "refused\nrefused\n7\n", "{outcome:?}");
+    }
+    let own = rustix::process::getpriority_process(None).unwrap();
+    assert_ne!(own, 7, "the group is the test's own");
+}
+
+/// spec SANDBOX.73: Where namespaces are refused, requests and calls that change the flags of a file
+/// or make a subvolume through a descriptor that was opened for reading are refused everywhere.
+#[test]
+fn flags_of_files_stay_where_namespaces_are_refused() {
+    let cage = Cage::new();
+    let script = r#"python3 -c '
+import ctypes, errno, fcntl, os
+libc = ctypes.CDLL(None, use_errno=True)
+victim = os.open(os.environ["OUT"] + "/victim", os.O_RDONLY)
+for request in (0x40086602, 0x401c5820, 0x40086604, 0x40087602, 0x5000940e, 0x50009401):
+    try:
+        fcntl.ioctl(victim, request, bytearray(4096))
+        print("done")
+    except OSError as error:
+        print(errno.errorcode[error.errno])
+libc.syscall(469, -100, os.environ["OUT"].encode() + b"/victim", bytes(24), 24, 0)
+print(errno.errorcode[ctypes.get_errno()])
+'"#;
+    let Some(mut command) = cage.without_namespaces(&["--full-auto"], script) else { return };
+    let outcome = Running::start(&mut command).wait();
+    assert_eq!(outcome.stdout(), "EPERM\n".repeat(7), "{outcome:?}");
+}
+
+/// spec SANDBOX.49: A command cannot take a lease on a file, for which everybody else would have to
+/// wait, nor have signals sent for changes in a directory.
+#[test]
+fn no_lease_is_taken() {
+    if !has("python3") {
+        return;
+    }
+    let cage = Cage::new();
+    let script = r#"python3 -c '
+import fcntl, os
+file, directory = os.open(os.environ["OUT"] + "/victim", 0), os.open(os.environ["OUT"], 0)
+for fd, request, value in (
+    (file, fcntl.F_SETLEASE, fcntl.F_RDLCK),
+    (file, fcntl.F_SETLEASE, fcntl.F_WRLCK),
+    (directory, fcntl.F_NOTIFY, fcntl.DN_MODIFY),
+):
+    try:
+        fcntl.fcntl(fd, request, value)
+        print("done")
+    except PermissionError as error:
+        print(error.errno)
+print(fcntl.fcntl(file, fcntl.F_GETFD))
+'"#;
+    let alone = cage.without_namespaces(&["--full-auto"], script);
+    for mut command in [cage.command(&["--full-auto"], script)].into_iter().chain(alone) {
+        let outcome = Running::start(&mut command).wait();
+        assert_eq!(outcome.stdout(), "1\n1\n1\n1\n", "{outcome:?}");
+    }
+}
+
+/// spec SANDBOX.54: The terminal that sandgate was started on has its settings and its mode back when
+/// the command has ended.
+#[test]
+fn a_terminal_is_given_back_as_it_was() {
+    use rustix::fs::{Mode, OFlags, fstat, open};
+    use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+    use rustix::termios::{LocalModes, tcgetattr};
+    if !has("python3") {
+        return;
+    }
+    let cage = Cage::new();
+    let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+    grantpt(&master).unwrap();
+    unlockpt(&master).unwrap();
+    let name = ptsname(&master, Vec::new()).unwrap();
+    let slave = open(name, OFlags::RDWR | OFlags::NOCTTY, Mode::empty()).unwrap();
+    let looks = || {
+        let settings = tcgetattr(&slave).unwrap();
+        let shown = settings.local_modes.contains(LocalModes::ECHO | LocalModes::ICANON);
+        (shown, fstat(&slave).unwrap().st_mode)
+    };
+    let before = looks();
+    assert!(before.0, "a new terminal shows what is typed");
+    let script = "stty -echo -icanon; python3 -c 'import os; os.fchmod(0, 0o666)'; \
+                  stty -a | grep -o -e '-echo '";
+    let alone = cage.without_namespaces(&["--full-auto"], script);
+    for mut command in [cage.command(&["--full-auto"], script)].into_iter().chain(alone) {
+        let outcome = Running::start(command.stdin(slave.try_clone().unwrap())).wait();
+        assert_eq!(outcome.stdout(), "-echo \n", "{outcome:?}");
+        assert_eq!(looks(), before, "{command:?}");
+    }
+}
+
 /// spec SANDBOX.45: A command cannot push keystrokes into its terminal.
 #[test]
 fn keystrokes_cannot_be_pushed_into_the_terminal() {

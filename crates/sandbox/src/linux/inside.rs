@@ -126,7 +126,9 @@ impl Inside {
     }
 
     fn mount_proc(&self) -> Result<(), Stuck> {
-        let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
+        // Some of its files belong to the caller's session, to the guard, or to the whole machine.
+        let flags =
+            MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC | MountFlags::RDONLY;
         mount(c"proc", c"/proc", c"proc", flags, None).map_err(Stuck::at("mount /proc"))?;
         if self.is_root {
             // The kernel's switches ask for the user's number only, and root's is the right one.

@@ -67,6 +67,17 @@ const REFUSED: &[Refused] = &[
         why: "could uncover what a mount covers",
     },
     Refused {
+        // Newer than the C library's list. The number is the same on every architecture.
+        calls: &[(467, "SYS_open_tree_attr")],
+        told: Told::Yes,
+        why: "the same",
+    },
+    Refused {
+        calls: &[(443, "SYS_quotactl_fd")],
+        told: Told::Yes,
+        why: "runs the machine, like quotactl",
+    },
+    Refused {
         calls: calls![SYS_unshare, SYS_setns],
         told: Told::Yes,
         why: "a namespace of its own has all capabilities in it",
@@ -155,13 +166,16 @@ const SHARED: &[Call] = calls![
 ];
 
 /// The same; newer than the C library's list. The numbers are the same on every architecture.
-const SHARED_NEW: &[Call] =
-    &[(SYS_SETXATTRAT, "SYS_setxattrat"), (SYS_REMOVEXATTRAT, "SYS_removexattrat")];
+const SHARED_NEW: &[Call] = &[
+    (SYS_SETXATTRAT, "SYS_setxattrat"),
+    (SYS_REMOVEXATTRAT, "SYS_removexattrat"),
+    (469, "SYS_file_setattr"),
+];
 pub(super) const SYS_SETXATTRAT: libc::c_long = 463;
 pub(super) const SYS_REMOVEXATTRAT: libc::c_long = 466;
 
 /// Calls that some arguments of are refused.
-const PARTLY_REFUSED: &[Call] = calls![SYS_clone, SYS_ioctl, SYS_socket, SYS_socketpair];
+const PARTLY_REFUSED: &[Call] = calls![SYS_clone, SYS_fcntl, SYS_ioctl, SYS_socket, SYS_socketpair];
 
 /// Calls whose first argument is the process that they set limits to, or hold up. In namespaces the first
 /// one is the command's guard, which could be kept from seeing, or from moving, by them.
@@ -173,7 +187,8 @@ const HINDERING: &[Call] = calls![
     SYS_sched_setscheduler,
 ];
 
-/// The same with a first argument that says what the second one is, which must be a process.
+/// The same with a first argument that says what the second one is. It must be a process: the group of
+/// processes that a command is in can be its caller's, and a user has others.
 const HINDERING_WHO: &[(Call, i32)] = &[
     ((libc::SYS_setpriority, "SYS_setpriority"), 0),
     ((libc::SYS_ioprio_set, "SYS_ioprio_set"), 1),
@@ -198,6 +213,39 @@ const FIRST_PROCESS: i32 = 1;
 /// Pushes keystrokes into a terminal, where whoever uses it next runs them.
 pub(super) const TIOCSTI: u64 = 0x5412;
 pub(super) const TIOCLINUX: u64 = 0x541C;
+
+/// What is refused of terminals: they are the person's, who uses them after the command.
+pub(super) const TERMINAL_REQUESTS: &[(u64, &str)] = &[
+    (TIOCSTI, "TIOCSTI"),
+    (TIOCLINUX, "TIOCLINUX"),
+    // Nobody else can open it then.
+    (0x540c, "TIOCEXCL"),
+    // The terminal speaks another protocol then, and is dead for a person.
+    (0x5423, "TIOCSETD"),
+    (0x541d, "TIOCCONS"),
+    (0x541f, "TIOCSSERIAL"),
+    (0x5437, "TIOCVHANGUP"),
+    (0x5457, "TIOCSLCKTRMIOS"),
+];
+
+/// Requests that change something about a file or make one, through a descriptor that was opened for
+/// reading. Landlock has no rule on them; in namespaces they end at read-only mounts.
+pub(super) const FILE_REQUESTS: &[(u64, &str)] = &[
+    (0x4008_6602, "FS_IOC_SETFLAGS"),
+    (0x401c_5820, "FS_IOC_FSSETXATTR"),
+    (0x4008_6604, "EXT4_IOC_SETVERSION"),
+    (0x4008_7602, "FS_IOC_SETVERSION"),
+    (0x800c_6613, "FS_IOC_SET_ENCRYPTION_POLICY"),
+    (0x4080_6685, "FS_IOC_ENABLE_VERITY"),
+    (0x4004_7211, "FAT_IOCTL_SET_ATTRIBUTES"),
+    (0x5000_9401, "BTRFS_IOC_SNAP_CREATE"),
+    (0x5000_940e, "BTRFS_IOC_SUBVOL_CREATE"),
+    (0x5000_940f, "BTRFS_IOC_SNAP_DESTROY"),
+    (0x5000_9417, "BTRFS_IOC_SNAP_CREATE_V2"),
+    (0x5000_9418, "BTRFS_IOC_SUBVOL_CREATE_V2"),
+    (0x4008_941a, "BTRFS_IOC_SUBVOL_SETFLAGS"),
+    (0x5000_943f, "BTRFS_IOC_SNAP_DESTROY_V2"),
+];
 
 /// Which layers the filter stands on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -310,13 +358,20 @@ fn refused(beneath: Beneath, wanted: impl Fn(Told) -> bool) -> Rules {
         rules.insert(libc::SYS_prlimit64, vec![vec![is_not(0, 0)]]);
     } else {
         rules.extend(HINDERING.iter().map(|(call, _)| (*call, vec![vec![is(0, FIRST_PROCESS)]])));
-        rules.extend(HINDERING_WHO.iter().map(|((call, _), process)| {
-            (*call, vec![vec![is(0, *process), is(1, FIRST_PROCESS)]])
-        }));
     }
+    rules.extend(HINDERING_WHO.iter().map(|((call, _), process)| {
+        let first = vec![is(0, *process), is(1, FIRST_PROCESS)];
+        (*call, vec![vec![is_not(0, *process)], first])
+    }));
     rules.insert(libc::SYS_clone, vec![vec![Condition::AnyBit(0, NAMESPACE_FLAGS)]]);
-    let keystrokes = [TIOCSTI, TIOCLINUX].map(lower_half).to_vec();
-    rules.insert(libc::SYS_ioctl, vec![vec![Condition::OneOf(1, Mask::All, keystrokes)]]);
+    let of_files = match beneath {
+        Beneath::Namespaces => &[],
+        Beneath::LandlockOnly => FILE_REQUESTS,
+    };
+    let requests = TERMINAL_REQUESTS.iter().chain(of_files);
+    let requests = requests.map(|(request, _)| lower_half(*request)).collect();
+    rules.insert(libc::SYS_ioctl, vec![vec![Condition::OneOf(1, Mask::All, requests)]]);
+    rules.insert(libc::SYS_fcntl, leases());
     rules.insert(libc::SYS_socketpair, pairs());
     rules
 }
@@ -367,6 +422,18 @@ fn loose_type() -> Condition {
     const TYPE: u32 = 0xf;
     let connected = [libc::SOCK_STREAM, libc::SOCK_SEQPACKET].map(i32::cast_unsigned);
     Condition::NoneOf(1, Mask::Only(TYPE), connected.to_vec())
+}
+
+/// Who holds a lease on a file is asked before others open it, and they wait; signals tell of changes.
+/// To read a file is enough for both. Giving up a lease is giving up nothing.
+fn leases() -> Vec<Rule> {
+    /// Of Linux 6.19: a lease on a directory too. What kind is in memory.
+    const F_SETDELEG: i32 = 1024 + 16;
+    vec![
+        vec![is(1, libc::F_SETLEASE), is_not(2, libc::F_UNLCK)],
+        vec![is(1, libc::F_NOTIFY)],
+        vec![is(1, F_SETDELEG)],
+    ]
 }
 
 /// Pairs reach only each other, but for those of datagrams.

@@ -26,7 +26,7 @@ const REASONS = /** @type {Record<string, string>} */ ({
   "outside-writable-roots": "outside the writable roots",
   "protected-name": "protected",
   "network-off": "the network is off",
-  "socket-outside-writable-roots": "a socket outside the writable roots",
+  "socket-outside-writable-roots": "a socket of a program outside the sandbox",
   "never-allowed": "never allowed in the sandbox",
 });
 

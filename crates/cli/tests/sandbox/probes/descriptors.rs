@@ -96,6 +96,15 @@ pub(super) const CASES: &[Case] = &[
          t(lambda: fcntl.lockf(f, fcntl.LOCK_EX | fcntl.LOCK_NB))",
         "done EBADF",
     ),
+    // The second gives up what is not there.
+    Case::new(
+        "leased",
+        "f = readable()\nt(lambda: fcntl.fcntl(f, fcntl.F_SETLEASE, fcntl.F_RDLCK))\n\
+         t(lambda: fcntl.fcntl(f, fcntl.F_SETLEASE, fcntl.F_UNLCK))\n\
+         t(lambda: fcntl.fcntl(readable(OUT), fcntl.F_NOTIFY, fcntl.DN_MODIFY))",
+        "EPERM EAGAIN|EACCES|EINVAL EPERM",
+    )
+    .seen(&[("use", "a lease or notice of changes", super::NEVER)]),
     Case::new(
         "punched",
         "libc.fallocate.argtypes = [ctypes.c_int, ctypes.c_int, ctypes.c_long, ctypes.c_long]\n\

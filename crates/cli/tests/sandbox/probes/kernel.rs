@@ -69,12 +69,8 @@ t(lambda: sc('io_uring_register', -1, 0, 0, 0))",
             "EPERM EPERM EPERM",
         ),
         Case::new("clone3", "t(lambda: sc('clone3', bytes(88), 88))", "ENOSYS"),
-        // Not in the filter: the kernel asks for a right that nobody in the cage has.
-        Case::new(
-            "open_tree_attr",
-            "t(lambda: sc('open_tree_attr', CWD, OUT, 1, bytes(32), 32))",
-            "EPERM|ENOSYS",
-        ),
+        closed!("open_tree_attr", "CWD, OUT, 1, bytes(32), 32"),
+        closed!("quotactl_fd", "-1, 0, 0, 0"),
         Case::new(
             "clone-namespaces",
             "\
@@ -95,6 +91,21 @@ t(lambda: fcntl.ioctl(b, 0x5412, b'x'))",
         .seen(&[("use", "TIOCSTI", NEVER)]),
         Case::new("console-selection", "t(lambda: fcntl.ioctl(0, 0x541c, b'x'))", "EPERM")
             .seen(&[("use", "TIOCLINUX", NEVER)]),
+        Case::new(
+            "terminal-taken-away",
+            "\
+t(lambda: fcntl.ioctl(0, 0x540c))
+t(lambda: fcntl.ioctl(0, 0x5423, struct.pack('i', 1)))
+t(lambda: fcntl.ioctl(0, 0x5437))
+t(lambda: fcntl.ioctl(0, 0x5457, bytes(64)))",
+            "EPERM EPERM EPERM EPERM",
+        )
+        .seen(&[
+            ("use", "TIOCEXCL", NEVER),
+            ("use", "TIOCSETD", NEVER),
+            ("use", "TIOCVHANGUP", NEVER),
+            ("use", "TIOCSLCKTRMIOS", NEVER),
+        ]),
         Case::new(
             "core-pattern",
             "\

@@ -95,5 +95,26 @@ pub(super) const CASES: &[Case] = &[
         "EROFS|ENOSYS",
     )
     .seen(CHANGE),
+    // The mount refuses these by itself, and nobody is asked.
+    Case::new(
+        "flags",
+        "t(lambda: fcntl.ioctl(readable(), 0x40086602, struct.pack('l', 0x80)))",
+        "EROFS|ENOTTY|EOPNOTSUPP",
+    ),
+    Case::new(
+        "flags-of-the-project",
+        "t(lambda: fcntl.ioctl(readable(), 0x401c5820, struct.pack('I', 0x40) + bytes(24)))",
+        "EROFS|ENOTTY|EOPNOTSUPP|EINVAL",
+    ),
+    Case::new(
+        "generation",
+        "t(lambda: fcntl.ioctl(readable(), 0x40087602, struct.pack('l', 7)))",
+        "EROFS|ENOTTY|EOPNOTSUPP",
+    ),
+    Case::new(
+        "file_setattr",
+        "t(lambda: sc('file_setattr', CWD, VICTIM, struct.pack('Q', 0x40) + bytes(16), 24, 0))",
+        "EROFS|ENOSYS|EOPNOTSUPP|EINVAL",
+    ),
     Case::new("times-by-opening", "t(lambda: os.read(readable(), 6))", "done"),
 ];

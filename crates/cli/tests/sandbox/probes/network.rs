@@ -163,6 +163,14 @@ s.send(struct.pack('IHHII', 32, 16, 5, 1, 0) + struct.pack('BBHiII', 0, 0, 0, 1,
 print(errno.errorcode[-struct.unpack('i', s.recv(4096)[16:20])[0]])",
         "EPERM",
     ),
+    // The kernel asks for a right here too, and the supervisor, which connects, lends none.
+    Case::new(
+        "netlink-group",
+        "\
+t(lambda: socket.socket(16, socket.SOCK_RAW, 0).connect((0, 1)))
+t(lambda: socket.socket(16, socket.SOCK_RAW, 0).connect((1, 0)))",
+        "EPERM EPERM",
+    ),
     Case::new("unix", "t(lambda: connect(socket.AF_UNIX, OUT + '/stream'))", "EACCES").seen(STREAM),
     Case::new("unix-relative", "t(lambda: connect(socket.AF_UNIX, '../outside/stream'))", "EACCES")
         .seen(STREAM),

@@ -40,8 +40,36 @@ t(lambda: sc('prlimit64', CANARY, 7, l, None))",
         "ESRCH",
     ),
     Case::new("input-output-priority", "t(lambda: sc('ioprio_set', 1, CANARY, 3 << 13))", "ESRCH"),
+    // Its caller's group is the command's own when nobody has made another.
+    Case::new(
+        "priority-of-the-group",
+        "\
+t(lambda: os.setpriority(os.PRIO_PGRP, 0, 7))
+t(lambda: os.setpriority(os.PRIO_USER, 0, 7))
+t(lambda: sc('ioprio_set', 2, 0, 3 << 13))
+t(lambda: sc('ioprio_set', 3, 0, 3 << 13))
+t(lambda: os.setpriority(os.PRIO_PROCESS, 0, 7))
+t(lambda: sc('ioprio_set', 1, 0, 3 << 13))",
+        "EPERM EPERM EPERM EPERM done done",
+    )
+    .seen(&[
+        ("use", "setpriority of a group or user", NEVER),
+        ("use", "ioprio_set of a group or user", NEVER),
+    ]),
     Case::new("move-pages", "t(lambda: sc('move_pages', CANARY, 0, 0, 0, 0, 0))", "ESRCH|ENOSYS"),
     Case::new("out-of-memory-score", "t(lambda: w(f'/proc/{CANARY}/oom_score_adj'))", "ENOENT"),
+    Case::new("group-of-the-session", "t(lambda: w(there('/proc/self/autogroup')))", "EROFS")
+        .seen(&[("write", "/proc/2/autogroup", OUTSIDE)]),
+    Case::new(
+        "out-of-memory-score-of-keeper",
+        "t(lambda: w('/proc/1/oom_score_adj'))",
+        "EROFS|EACCES",
+    )
+    .seen(&[("write", "/proc/1/oom_score_adj", OUTSIDE)])
+    .for_root(),
+    Case::new("name-of-keeper", "t(lambda: w('/proc/1/comm'))", "EROFS|EACCES")
+        .seen(&[("write", "/proc/1/comm", OUTSIDE)])
+        .for_root(),
     Case::new("group-of-another", "t(lambda: os.setpgid(0, CANARY))", "EPERM|ESRCH"),
     Case::new("message-queue-of-the-host", "t(lambda: os.listdir('/dev/mqueue'))", "ENOENT"),
     // Its first process is sandgate's, and deaf to what comes from inside.
@@ -56,7 +84,9 @@ t(lambda: w(VICTIM))",
     )
     .seen(&[("write", "{out}/victim", OUTSIDE)]),
     Case::new("trace-keeper", "t(lambda: sc('ptrace', 0x4206, 1, 0, 0))", "EPERM"),
-    Case::new("memory-of-keeper", "t(lambda: w('/proc/1/mem', os.O_RDWR))", "EACCES"),
+    Case::new("memory-of-keeper", "t(lambda: w('/proc/1/mem', os.O_RDWR))", "EROFS|EACCES")
+        .seen(&[("write", "/proc/1/mem", OUTSIDE)])
+        .for_root(),
     Case::new("environment-of-keeper", "t(lambda: open('/proc/1/environ', 'rb').read())", "EACCES"),
     Case::new(
         "descriptors-of-keeper",

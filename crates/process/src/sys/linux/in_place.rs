@@ -15,10 +15,12 @@ use crate::handle::Exit;
 use crate::in_terminal::RanInTerminal;
 use crate::sys::{LaunchError, Stage};
 use rustix::event::{PollFd, PollFlags, poll};
-use rustix::fd::{AsFd as _, AsRawFd as _, OwnedFd, RawFd};
+use rustix::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd, RawFd};
+use rustix::fs::{FileType, Mode as FileMode, OFlags, fchmod, fcntl_getfl, fstat};
 use rustix::io::Errno;
 use rustix::net::{SendFlags, send};
 use rustix::process::{Signal, WaitOptions, kill_process, waitpid};
+use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
 use sandgate_sandbox::ExecEnv;
 use sandgate_sandbox::linux::{Cage, Mode, Of, Reservations, Site};
 use std::io;
@@ -28,13 +30,15 @@ use std::io;
 /// The process must have one thread: it is single-threaded front ends that call this.
 pub(crate) fn run(env: &ExecEnv, site: &Site) -> Result<RanInTerminal, LaunchError> {
     let cannot = |e: io::Error| LaunchError::new(Stage::SetUp, e);
+    check_streams().map_err(cannot)?;
+    let terminal = Terminal::find();
     raw::block_signals();
     let signals = raw::front_signal_fd().map_err(|e| cannot(e.into()))?;
     let (mut request, strings) = Request::describe(env).map_err(cannot)?;
     request.streams = Streams::Inherited;
     let mut allowed = Allowed::Namespaces;
     let mut searches = SEARCHES;
-    loop {
+    let result = loop {
         searches -= 1;
         match run_once(site, request, &strings, &signals, allowed) {
             // Some containers cover parts of /proc, and then let nobody have a whole one.
@@ -42,9 +46,86 @@ pub(crate) fn run(env: &ExecEnv, site: &Site) -> Result<RanInTerminal, LaunchErr
                 allowed = Allowed::Nothing;
             }
             Err(error) if error.is_about_a_move() && searches > 0 => {}
-            result => return result,
+            result => break result,
         }
+    };
+    if let Some(terminal) = terminal {
+        terminal.give_back();
     }
+    result
+}
+
+/// The person's terminal, as it was.
+struct Terminal {
+    number: usize,
+    settings: Termios,
+    mode: FileMode,
+}
+
+impl Terminal {
+    /// The first of the streams that is one.
+    fn find() -> Option<Self> {
+        (0..3).find_map(|number| {
+            with_stream(number, |stream| {
+                let settings = tcgetattr(stream).ok()?;
+                let mode = FileMode::from_raw_mode(fstat(stream).ok()?.st_mode);
+                Some(Self { number, settings, mode })
+            })
+        })
+    }
+
+    /// Undoes what a command has done to it. What was typed into other settings is not kept: it was not
+    /// meant for whoever reads next. Our signals are blocked, so that it works in the background too.
+    fn give_back(&self) {
+        with_stream(self.number, |stream| {
+            if fstat(stream).is_ok_and(|stat| FileMode::from_raw_mode(stat.st_mode) != self.mode) {
+                let _ = fchmod(stream, self.mode);
+            }
+            if tcgetattr(stream).is_ok_and(|now| !is_same(&now, &self.settings)) {
+                let _ = tcsetattr(stream, OptionalActions::Flush, &self.settings);
+            }
+        });
+    }
+}
+
+fn is_same(one: &Termios, other: &Termios) -> bool {
+    one.input_modes == other.input_modes
+        && one.output_modes == other.output_modes
+        && one.control_modes == other.control_modes
+        && one.local_modes == other.local_modes
+        && format!("{:?}", one.special_codes) == format!("{:?}", other.special_codes)
+}
+
+fn with_stream<T>(number: usize, what: impl FnOnce(BorrowedFd<'_>) -> T) -> T {
+    match number {
+        0 => what(io::stdin().as_fd()),
+        1 => what(io::stdout().as_fd()),
+        _ => what(io::stderr().as_fd()),
+    }
+}
+
+/// What a directory holds can be changed by a path that begins at the descriptor, past all mounts of
+/// the cage, and one that was opened as a place only can be one.
+fn check_streams() -> io::Result<()> {
+    let (input, output, error) = (io::stdin(), io::stdout(), io::stderr());
+    let streams = [
+        ("standard input", input.as_fd()),
+        ("standard output", output.as_fd()),
+        ("standard error", error.as_fd()),
+    ];
+    for (name, stream) in streams {
+        let Ok(stat) = fstat(stream) else { continue };
+        let what = if FileType::from_raw_mode(stat.st_mode) == FileType::Directory {
+            "a directory"
+        } else if fcntl_getfl(stream).is_ok_and(|flags| flags.contains(OFlags::PATH)) {
+            "a place and not open"
+        } else {
+            continue;
+        };
+        let advice = "a confined command takes a file, a pipe, a terminal or /dev/null";
+        return Err(io::Error::other(format!("{name} is {what}; {advice}")));
+    }
+    Ok(())
 }
 
 fn run_once(

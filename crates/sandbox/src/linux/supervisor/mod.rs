@@ -13,6 +13,7 @@ mod address;
 pub(super) mod calls;
 mod evidence;
 mod files;
+mod listeners;
 mod names;
 mod never;
 mod pending;
@@ -152,12 +153,14 @@ impl<'a> Supervisor<'a> {
     /// How many descriptors there are to poll at the most.
     pub const MOST_FDS: usize = 1 + pending::MOST;
 
-    /// Takes over a listener. The calling thread gives up the rights over files that a confined
-    /// command does not have either, so that both are refused the same.
+    /// Takes over a listener. The calling thread gives up the rights that a confined command does not
+    /// have either, so that both are refused the same, and what is done here for a command lends it
+    /// none. Looking into its processes stays, and taking away mounts at the end: neither is asked for
+    /// by anything that is done for a command.
     pub fn new(listener: OwnedFd, scope: Scope<'a>) -> Self {
         notify::take_turns(listener.as_fd());
         if let Ok(mut sets) = rustix::thread::capabilities(None) {
-            sets.effective -= CapabilitySet::DAC_OVERRIDE | CapabilitySet::DAC_READ_SEARCH;
+            sets.effective &= CapabilitySet::SYS_PTRACE | CapabilitySet::SYS_ADMIN;
             // Who has no capabilities has none to give up.
             let _ = rustix::thread::set_capabilities(None, sets);
         }

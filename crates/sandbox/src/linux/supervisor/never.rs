@@ -2,7 +2,7 @@
 
 use super::text::PathText;
 use super::{Answer, Scope, syscall_name};
-use crate::linux::seccomp::{TIOCLINUX, TIOCSTI};
+use crate::linux::seccomp::{FILE_REQUESTS, TERMINAL_REQUESTS};
 use crate::sys::notify::Asked;
 use rustix::io::Errno;
 use sandgate_protocol::{DenialRule, DeniedOperation as Operation};
@@ -45,12 +45,20 @@ pub(super) fn refuse(scope: &Scope<'_>, asked: &Asked, target: &mut PathText) ->
             operation = Operation::Socket;
             write_family(first, target).and_then(|()| target.write_str(" pair"))
         }
-        libc::SYS_ioctl => target.write_str(match second & u64::from(u32::MAX) {
-            TIOCSTI => "TIOCSTI",
-            TIOCLINUX => "TIOCLINUX",
-            _ => "ioctl",
-        }),
+        libc::SYS_ioctl => {
+            let request = second & u64::from(u32::MAX);
+            let mut all = TERMINAL_REQUESTS.iter().chain(FILE_REQUESTS);
+            let known = all.find(|(known, _)| *known == request);
+            target.write_str(known.map_or("ioctl", |(_, name)| name))
+        }
+        libc::SYS_fcntl => target.write_str("a lease or notice of changes"),
         libc::SYS_clone => target.write_str("clone with a new namespace"),
+        libc::SYS_setpriority if first & u64::from(u32::MAX) != 0 => {
+            target.write_str("setpriority of a group or user")
+        }
+        libc::SYS_ioprio_set if first & u64::from(u32::MAX) != 1 => {
+            target.write_str("ioprio_set of a group or user")
+        }
         libc::SYS_prlimit64 => target.write_str("prlimit64 of another process"),
         _ => target.write_str(syscall_name(asked.call)),
     };

@@ -7,6 +7,7 @@
 
 use super::address::{Address, UnixName, is_local, write_abstract, write_internet};
 use super::files::{Files, kind};
+use super::listeners::{Owner, owner_of};
 use super::pending::{Attempt, Connect, Pending};
 use super::place::{Follow, Place, canonical, is_read_only};
 use super::text::PathText;
@@ -117,8 +118,15 @@ impl Sockets<'_> {
         let in_roots = self.scope.is_in_roots(path) && !is_read_only(held);
         let protected =
             self.scope.mode == Mode::LandlockOnly && self.scope.is_protected_by_name(path);
-        if granted || (in_roots && !protected) {
+        if granted {
             return Ok(());
+        }
+        if in_roots && !protected {
+            match owner_of(self.scope, held) {
+                Owner::Cage => return Ok(()),
+                Owner::Nobody => return Err(Answer::Fail(Errno::CONNREFUSED)),
+                Owner::Other => {}
+            }
         }
         if NAME_SERVICES.iter().any(|service| super::place::is_beneath(path, service)) {
             return Err(Answer::Fail(Errno::CONNREFUSED));

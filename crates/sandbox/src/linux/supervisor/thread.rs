@@ -64,22 +64,27 @@ pub(super) fn interruption(thread: i32) -> Option<Interruption> {
 }
 
 /// What the kernel writes about a thread, a name and its values on each line.
-struct Status {
+pub(super) struct Status {
     bytes: [u8; 4096],
     len: usize,
 }
 
 impl Status {
-    fn read(thread: i32) -> Option<Self> {
+    pub(super) fn read(thread: i32) -> Option<Self> {
         let mut path = Text::<64>::new();
         path.push(b"/proc/")?.push_number(u64::try_from(thread).ok()?)?.push(b"/status")?;
-        let file = openat(CWD, path.as_c_str(), OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty());
+        Self::of(path.as_c_str())
+    }
+
+    /// What is written about something else in the same way.
+    pub(super) fn of(path: &std::ffi::CStr) -> Option<Self> {
+        let file = openat(CWD, path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty());
         let mut status = Self { bytes: [0; 4096], len: 0 };
         status.len = rustix::io::read(file.ok()?, status.bytes.as_mut_slice()).ok()?;
         Some(status)
     }
 
-    fn number(&self, name: &[u8], base: u32) -> Option<u64> {
+    pub(super) fn number(&self, name: &[u8], base: u32) -> Option<u64> {
         let lines = self.bytes.get(..self.len)?.split(|&byte| byte == b'\n');
         let value = lines.filter_map(|line| line.strip_prefix(name)).next()?;
         u64::from_str_radix(std::str::from_utf8(value).ok()?.trim(), base).ok()

@@ -107,16 +107,20 @@ fn where_there_is_no_network_at_all_its_sockets_are_told_as_the_network() {
         (libc::SYS_socket, &[libc::AF_INET.into(), libc::SOCK_STREAM.into(), 0]),
         (libc::SYS_socket, &[libc::AF_INET6.into(), libc::SOCK_DGRAM.into(), 0]),
         (libc::SYS_prlimit64, &[1, 7, 0, 0]),
+        (libc::SYS_ioctl, &[0, 0x4008_6602, 0]),
+        (libc::SYS_ioctl, &[0, 0x401c_5820, 0]),
     ];
     if !is_possible(LANDLOCK) {
         return;
     }
     let outcome = attempt_all(LANDLOCK, calls);
-    assert_eq!(outcome.said, "1 1 1 ");
+    assert_eq!(outcome.said, "1 1 1 1 1 ");
     let expected = [
         "socket AF_INET socket NetworkOff socket",
         "socket AF_INET6 socket NetworkOff socket",
         "use prlimit64 of another process NeverAllowed prlimit64",
+        "use FS_IOC_SETFLAGS NeverAllowed ioctl",
+        "use FS_IOC_FSSETXATTR NeverAllowed ioctl",
     ];
     assert_eq!(outcome.denials, expected);
 }

@@ -8,6 +8,7 @@ use rustix::net::{
     listen, sendto, socket, socket_with, sockopt,
 };
 use sandgate_protocol::NetworkAccess;
+use std::cell::Cell;
 use std::ffi::CStr;
 use std::fs;
 use std::io::{Read as _, Write as _};
@@ -76,6 +77,37 @@ fn a_unix_socket_in_a_writable_root_works_and_one_outside_does_not() {
         let expected = ["connect out/sock SocketOutsideWritableRoots connect"];
         assert_eq!(told(&world, &outcome), expected);
         assert!(is_untouched(&outside));
+    }
+}
+
+#[test]
+fn a_unix_socket_in_a_writable_root_that_somebody_outside_listens_on_is_not_the_cages() {
+    for setting in [NAMESPACES, LANDLOCK, ENABLED] {
+        if !is_possible(setting) {
+            continue;
+        }
+        let world = World::new();
+        let hosts = Cell::new(UnixListener::bind(world.path("ws/hosts")).ok());
+        drop(UnixListener::bind(world.path("ws/stale")).unwrap());
+        let outcome = run(&world, setting, |say| {
+            std::env::set_current_dir(world.path("ws")).unwrap();
+            // This process was forked from the one that listens.
+            drop(hosts.take());
+            let bound = stream();
+            bind(&bound, &unix(Path::new("bound"))).unwrap();
+            let packets = socket(AddressFamily::UNIX, SocketType::SEQPACKET, None).unwrap();
+            bind(&packets, &unix(Path::new("packets"))).unwrap();
+            listen(&packets, 1).unwrap();
+            for name in ["hosts", "stale", "bound"] {
+                say(&format!("{} ", number(connect(stream(), &unix(Path::new(name))))));
+            }
+            let client = socket(AddressFamily::UNIX, SocketType::SEQPACKET, None).unwrap();
+            say(&number(connect(client, &unix(Path::new("packets")))).to_string());
+        });
+        assert_eq!(outcome.said, "13 111 111 0", "{setting:?}");
+        let expected = ["connect ws/hosts SocketOutsideWritableRoots connect"];
+        assert_eq!(told(&world, &outcome), expected);
+        assert!(is_untouched(&hosts.take().unwrap()));
     }
 }
 
