@@ -11,7 +11,17 @@ mod bench;
 mod bench;
 mod dist;
 #[cfg(target_os = "linux")]
+mod escape;
+#[cfg(target_os = "linux")]
+mod ordinary_user;
+#[cfg(target_os = "linux")]
+mod peers;
+#[cfg(target_os = "linux")]
 mod picture;
+#[cfg(target_os = "linux")]
+mod plot;
+#[cfg(target_os = "linux")]
+mod sandgate;
 mod tidy;
 
 use std::path::PathBuf;
@@ -37,6 +47,12 @@ const TASKS: &[Task] = &[
         name: "picture",
         about: "draw a whole run of the program for the documentation",
         run: picture::run,
+    },
+    #[cfg(target_os = "linux")]
+    Task {
+        name: "escape",
+        about: "try to get out of our cages and of others, and write the table",
+        run: escape::run,
     },
 ];
 

@@ -23,18 +23,18 @@ mod report;
 mod row;
 mod samples;
 mod sandbox;
-mod sandgate;
 mod session;
 mod spawn;
 mod table;
 mod throughput;
 mod tree_kill;
 
+pub(crate) use machine::{kernel, today};
+
 use anyhow::Context as _;
 use arguments::Arguments;
 use report::Report;
 use session::Session;
-use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// One measurement, or several that are made in the same way.
@@ -119,7 +119,7 @@ pub(crate) fn run(args: &[String]) -> anyhow::Result<ExitCode> {
 }
 
 fn measure(arguments: &Arguments) -> anyhow::Result<ExitCode> {
-    let target = target_directory()?;
+    let target = crate::sandgate::target_directory()?;
     let mut session = Session::new(arguments.effort, &target, arguments.lent.clone());
     for measurement in MEASUREMENTS {
         if arguments.wants(measurement.name) {
@@ -151,11 +151,4 @@ fn run_optimised(args: &[String]) -> anyhow::Result<ExitCode> {
         .context("cannot start cargo")?;
     let code = status.code().and_then(|code| u8::try_from(code).ok());
     Ok(code.map_or(ExitCode::FAILURE, ExitCode::from))
-}
-
-/// Where cargo puts what it builds: this program is in a directory of it.
-fn target_directory() -> anyhow::Result<PathBuf> {
-    let program = std::env::current_exe().context("cannot find this program's own file")?;
-    let target = program.ancestors().nth(2).map(Path::to_owned);
-    target.context("this program is in no target directory")
 }

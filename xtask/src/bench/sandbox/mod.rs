@@ -10,7 +10,6 @@ mod many_files;
 mod memory;
 mod opens;
 mod ordinary_user;
-mod peers;
 mod program;
 mod spawn;
 
@@ -26,9 +25,6 @@ pub(super) fn measure(session: &mut Session) {
     session.take("/bin/true, confined, first command", spawn::first_command);
     session.take("sandgate sandbox -- /bin/true", program::against_plain);
     session.take("sandgate sandbox -- /bin/true, against bubblewrap", program::against_bubblewrap);
-    for peer in peers::PEERS {
-        session.take(peer.name, |session, progress| program::peer(peer, session, progress));
-    }
     session.take("opening a file to write", opens::to_write);
     session.take("opening a file to read", opens::to_read);
     session.take("make -j2 of 40 files", compile::make);

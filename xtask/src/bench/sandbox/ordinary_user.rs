@@ -3,16 +3,12 @@
 //! Root starts this program again as that user, lends it a directory and the program that was built,
 //! and takes its rows over.
 
-use crate::bench::bare;
 use crate::bench::progress::Progress;
 use crate::bench::row::Row;
 use crate::bench::session::{Effort, Impossible, Session};
+use crate::ordinary_user::{USER, again};
 use anyhow::Context as _;
-use std::path::{Path, PathBuf};
-use std::process::Stdio;
-
-/// Who is there for such things.
-const USER: &str = "sandgate-test";
+use std::path::PathBuf;
 
 /// What a run is given by the one that started it.
 #[derive(Debug, Clone)]
@@ -31,31 +27,16 @@ struct Rows {
 
 pub(super) fn measure(session: &Session, _: &Progress) -> anyhow::Result<Vec<Row>> {
     let impossible = |why: String| anyhow::Error::from(Impossible(why));
-    if !rustix::process::geteuid().is_root() {
-        return Err(impossible("this is an ordinary user already".to_owned()));
-    }
-    let setpriv = bare::find("setpriv")?;
-    let (uid, gid) =
-        ids_of(USER)?.ok_or_else(|| impossible(format!("there is no user called {USER}")))?;
     let directory = session.scratch()?;
-    std::os::unix::fs::chown(directory.path(), Some(uid), Some(gid))?;
-    let lent = copy_programs(session.program()?, directory.path())?;
-    let this = directory.path().join("xtask");
+    let mut command = again(directory.path(), session.program()?).map_err(impossible)?;
     let json = directory.path().join("rows.json");
-    let (uid, gid) = (uid.to_string(), gid.to_string());
-    let mut command =
-        bare::quiet(&setpriv, &["--reuid", &uid, "--regid", &gid, "--init-groups", "--"]);
-    command.arg(&this).args(["bench", "sandbox", "--json"]).arg(&json);
-    command.arg("--lent-scratch").arg(&lent.scratch).arg("--lent-program").arg(&lent.program);
+    command.args(["bench", "sandbox", "--json"]).arg(&json);
+    command.arg("--lent-scratch").arg(directory.path());
+    command.arg("--lent-program").arg(directory.path().join("sandgate"));
     if session.effort == Effort::Quick {
         command.arg("--quick");
     }
-    let status = command
-        .env("HOME", directory.path())
-        .env_remove("XDG_RUNTIME_DIR")
-        .current_dir(directory.path())
-        .stderr(Stdio::inherit())
-        .status()?;
+    let status = command.status()?;
     let Ok(text) = std::fs::read_to_string(&json) else {
         return Err(impossible(format!(
             "{USER} cannot run this program from {}: {status}",
@@ -64,25 +45,4 @@ pub(super) fn measure(session: &Session, _: &Progress) -> anyhow::Result<Vec<Row
     };
     let rows = serde_json::from_str::<Rows>(&text).context("its rows make no sense")?.rows;
     Ok(rows.into_iter().map(|row| row.with_remark(&format!("as {USER}"))).collect())
-}
-
-/// The target directory may be closed to others, so the programs are copied.
-fn copy_programs(program: &Path, directory: &Path) -> anyhow::Result<Lent> {
-    let copy = directory.join("sandgate");
-    std::fs::copy(program, &copy)?;
-    std::fs::copy(std::env::current_exe()?, directory.join("xtask"))?;
-    Ok(Lent { scratch: directory.to_owned(), program: copy })
-}
-
-/// The numbers of a user and of the user's group.
-fn ids_of(user: &str) -> anyhow::Result<Option<(u32, u32)>> {
-    let users = std::fs::read_to_string("/etc/passwd").context("cannot read /etc/passwd")?;
-    for line in users.lines() {
-        if let [name, _, uid, gid, ..] = line.split(':').collect::<Vec<_>>()[..]
-            && name == user
-        {
-            return Ok(Some((uid.parse()?, gid.parse()?)));
-        }
-    }
-    Ok(None)
 }
