@@ -102,11 +102,6 @@ impl Session {
         Ok(tempfile::Builder::new().prefix("bench-").tempdir_in(place)?)
     }
 
-    /// The directory that the project is built in.
-    pub(super) fn target(&self) -> &Path {
-        &self.target
-    }
-
     /// What it takes to start the programs of others, and ours beside them.
     pub(super) fn tools(&self) -> anyhow::Result<Tools> {
         let sandgate = self.program()?.to_owned();

@@ -8,7 +8,7 @@ mod sandbox;
 mod table;
 pub(crate) mod work;
 
-pub(crate) use sandbox::{Place, Sandbox, Tools};
+pub(crate) use sandbox::{Place, Sandbox, Tools, Wrapper};
 pub(crate) use table::{Origin, PACKAGES, Package};
 
 use std::ffi::OsString;
@@ -77,7 +77,7 @@ impl Peers {
                     match command.output() {
                         Ok(output) if output.status.success() => {}
                         Ok(output) => {
-                            failure = reason::of(&String::from_utf8_lossy(&output.stderr))
+                            failure = reason::of(&String::from_utf8_lossy(&output.stderr));
                         }
                         Err(error) => failure = format!("cannot start {}: {error}", words[0]),
                     }

@@ -107,10 +107,6 @@ impl Sandbox {
         }
     }
 
-    pub(crate) fn is_ours(self) -> bool {
-        matches!(self, Self::Sandgate | Self::SandgateLandlock)
-    }
-
     /// The words to put before a command in this place.
     ///
     /// # Errors

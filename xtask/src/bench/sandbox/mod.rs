@@ -13,6 +13,7 @@ mod ordinary_user;
 mod program;
 mod spawn;
 
+pub(super) use confined::Confined;
 pub(super) use opens::{FLAG as LOOP_FLAG, run_loop};
 pub(super) use ordinary_user::Lent;
 

@@ -1,0 +1,95 @@
+//! What a call costs a client of MCP: a command of its own, and a line to a live bash.
+
+use crate::bench::mcp::{Server, terminal_of};
+use crate::bench::progress::Progress;
+use crate::bench::row::Row;
+use crate::bench::samples::{Samples, timed};
+use crate::bench::session::Session;
+use serde_json::{Value, json};
+
+type Measure = fn(&Session, &Progress) -> anyhow::Result<Vec<Row>>;
+
+pub(super) const ALL: [(&str, Measure); 5] = [
+    ("sandgate mcp, confined", ours),
+    ("mcp-server-commands", commands),
+    ("pty-mcp, told what to wait for", pty),
+    ("libtmux-mcp", tmux),
+    ("Desktop Commander", desktop),
+];
+
+fn ours(session: &Session, progress: &Progress) -> anyhow::Result<Vec<Row>> {
+    let mut server = Server::ours(session)?;
+    let once = json!({ "command": ["echo", "hi"] });
+    let once = rounds(session, progress, &mut server, ("shell", &once))?;
+    let started = server.call("exec_command", &json!({ "command": ["bash", "--norc"] }))?;
+    let process = started["structuredContent"]["process_id"].clone();
+    let line = json!({ "process_id": process, "input": "echo h''i\n" });
+    let line = rounds(session, progress, &mut server, ("write_stdin", &line))?;
+    Ok(vec![
+        row("sandgate mcp, confined: a command", &once),
+        row("sandgate mcp, confined: a line to a live bash", &line),
+    ])
+}
+
+fn commands(session: &Session, progress: &Progress) -> anyhow::Result<Vec<Row>> {
+    let mut server = Server::peer(session, "mcp-server-commands")?;
+    let once = json!({ "command": "echo hi" });
+    let times = rounds(session, progress, &mut server, ("run_command", &once))?;
+    Ok(vec![row("mcp-server-commands: a command", &times)])
+}
+
+fn pty(session: &Session, progress: &Progress) -> anyhow::Result<Vec<Row>> {
+    let mut server = Server::peer(session, "pty-mcp")?;
+    let spawned = server.call("pty_spawn", &json!({ "command": "bash --norc" }))?;
+    let terminal = terminal_of(&spawned)?;
+    let line = json!({ "session_id": terminal, "data": "echo h''i\n", "patterns": ["\nhi"] });
+    let times = rounds(session, progress, &mut server, ("pty_prompt", &line))?;
+    Ok(vec![row("pty-mcp, told what to wait for: a line to a live bash", &times)])
+}
+
+fn tmux(session: &Session, progress: &Progress) -> anyhow::Result<Vec<Row>> {
+    crate::bench::bare::find("tmux")?;
+    let mut server = Server::peer(session, "libtmux-mcp")?;
+    server.call("create_session", &json!({ "session_name": "bench" }))?;
+    let line = json!({ "session_name": "bench", "command": "echo h''i" });
+    let times = rounds(session, progress, &mut server, ("run_command", &line));
+    let ended = server.call("kill_server", &json!({}));
+    let times = times?;
+    ended?;
+    Ok(vec![row("libtmux-mcp: a line to a live bash", &times)])
+}
+
+fn desktop(session: &Session, progress: &Progress) -> anyhow::Result<Vec<Row>> {
+    let mut server = Server::peer(session, "desktop-commander")?;
+    let once = json!({ "command": "echo hi", "timeout_ms": 5000 });
+    let times = rounds(session, progress, &mut server, ("start_process", &once))?;
+    Ok(vec![row("Desktop Commander: a command", &times)])
+}
+
+/// The same call again and again; each must print what it is to print.
+fn rounds(
+    session: &Session,
+    progress: &Progress,
+    server: &mut Server,
+    (tool, arguments): (&str, &Value),
+) -> anyhow::Result<Samples> {
+    let rounds = session.times(100, 10);
+    let mut call = || {
+        let said = server.call(tool, arguments)?.to_string();
+        anyhow::ensure!(said.contains("hi"), "{tool} was answered with {said}");
+        Ok(())
+    };
+    for _ in 0..2 {
+        call()?;
+    }
+    let mut times = Vec::with_capacity(rounds);
+    for round in 0..rounds {
+        times.push(timed(&mut call)?);
+        progress.step(round + 1, rounds);
+    }
+    Samples::new(times)
+}
+
+fn row(what: &str, times: &Samples) -> Row {
+    Row::new(what, times.median().into()).detail("p99", times.p99().into())
+}
