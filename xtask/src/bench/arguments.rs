@@ -17,7 +17,7 @@ pub(super) struct Arguments {
     pub(super) check: bool,
     /// Whether the programs of others are installed first, and the page is written.
     pub(super) peers: bool,
-    /// The arguments as they were typed.
+    /// What decides what is measured, as it would be typed.
     pub(super) as_typed: String,
     /// What the run that started this one has given it.
     pub(super) lent: Option<Lent>,
@@ -79,7 +79,9 @@ pub(super) fn read(args: &[String]) -> Result<Arguments, clap::Error> {
         Cli::from_arg_matches(&command.try_get_matches_from(args)?)?;
     let effort = if quick { Effort::Quick } else { Effort::Full };
     let lent = lent_scratch.zip(lent_program).map(|(scratch, program)| Lent { scratch, program });
-    let as_typed = args.join(" ");
+    let flags = [("--peers", peers), ("--quick", quick)];
+    let flags = flags.into_iter().filter_map(|(flag, given)| given.then_some(flag));
+    let as_typed = flags.chain(names.iter().map(String::as_str)).collect::<Vec<_>>().join(" ");
     Ok(Arguments { names, json, effort, check, peers, as_typed, lent })
 }
 

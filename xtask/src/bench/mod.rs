@@ -1,7 +1,7 @@
 //! Measures the process layer, the cage and the judge against the lower limit beside them, in one run, as ratios.
 //!
 //! Each measurement is one file and one line in [`MEASUREMENTS`]. It gives rows; it neither prints
-//! nor decides what a missed target means. `docs/benchmarks.md` says what each row stands for.
+//! nor decides what a missed target means. `docs/measuring.md` says what each row stands for.
 
 mod agent;
 mod arguments;

@@ -8,7 +8,7 @@ use crate::peers::{PACKAGES, Peers, Sandbox};
 use crate::plot::{self, Bar, Colour};
 use std::fmt::Write as _;
 
-const TEXT: &str = include_str!("page.md");
+const TEXT: &str = include_str!("page.txt");
 
 /// A file of the page, by its path in the repository.
 pub(super) type File = (&'static str, String);

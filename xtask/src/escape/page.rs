@@ -5,7 +5,7 @@ use super::{Column, Found};
 use crate::peers::work::TASKS;
 use std::fmt::Write as _;
 
-const HEAD: &str = include_str!("page.md");
+const HEAD: &str = include_str!("page.txt");
 
 /// The page. Its beginning is written by hand; figures and names are from the run.
 pub(super) fn render(found: &[Found], day: &str, kernel: &str) -> String {

@@ -176,6 +176,7 @@ impl Sandbox {
                     "--noprofile",
                     "--net=none",
                     "--ipc-namespace",
+                    "--keep-var-tmp",
                     "--private-dev",
                 ]);
                 words(&["--caps.drop=all", "--nonewprivs", "--seccomp", "--read-only=/"]);

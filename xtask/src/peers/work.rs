@@ -88,7 +88,9 @@ pub(crate) fn all(
         prepare(&workspace, &home)
             .map_err(|error| format!("a workspace cannot be made: {error}"))?;
         let place = Place { workspace: &workspace, settings: &home };
-        let wrapper = sandbox.wrap(tools, place)?;
+        let mut wrapper = sandbox.wrap(tools, place)?;
+        // Whoever ran this in the background has had interrupts ignored, and job control is about them.
+        wrapper.words.splice(0..0, ["env", "--default-signal"].map(Into::into));
         let mut command = wrapper.command(place, &["/bin/sh", "-c", task.script]);
         command.env("HOME", &home);
         done.push(ends_well(&mut command));
