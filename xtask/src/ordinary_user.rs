@@ -1,7 +1,7 @@
 //! What root does again as an ordinary user, who needs a user namespace where root does not.
 
 use crate::peers::on_path;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// Who is there for such things.
@@ -34,11 +34,19 @@ pub(crate) fn again(directory: &Path, sandgate: &Path) -> Result<Command, String
     Ok(command)
 }
 
+/// A place for the user's directories: the user's own home, because some sandboxes let nothing be run from /var/tmp.
+pub(crate) fn home() -> Option<PathBuf> {
+    entry(5).map(PathBuf::from).filter(|home| home.is_dir())
+}
+
 /// The numbers of the user and of the user's group.
 fn ids() -> Option<(u32, u32)> {
+    Some((entry(2)?.parse().ok()?, entry(3)?.parse().ok()?))
+}
+
+/// One field of what the system knows of the user.
+fn entry(field: usize) -> Option<String> {
     let users = std::fs::read_to_string("/etc/passwd").ok()?;
-    users.lines().find_map(|line| match line.split(':').collect::<Vec<_>>()[..] {
-        [USER, _, uid, gid, ..] => Some((uid.parse().ok()?, gid.parse().ok()?)),
-        _ => None,
-    })
+    let line = users.lines().find(|line| line.split(':').next() == Some(USER))?;
+    line.split(':').nth(field).map(str::to_owned)
 }

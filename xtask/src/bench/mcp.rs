@@ -17,6 +17,9 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::Instant;
 
+/// The tmux that a peer may have for itself.
+pub(super) const TMUX_SOCKET: &str = "sandgate-bench";
+
 /// How many calls are made at once.
 const AT_ONCE: usize = 32;
 
@@ -81,8 +84,7 @@ impl Server {
         };
         command.arg(&found.program).current_dir(std::env::temp_dir());
         if is_python {
-            command.env("PYTHONPATH", peers.home(name)).env("LIBTMUX_SOCKET", "sandgate-bench");
-            command.env("LIBTMUX_SAFETY", "destructive");
+            command.env("PYTHONPATH", peers.home(name)).env("LIBTMUX_SOCKET", TMUX_SOCKET);
         }
         let started = Self::start(command, None);
         started.map_err(|error| Impossible(format!("{name} does not start: {error:#}")).into())
@@ -149,10 +151,10 @@ fn line(session: &Session, progress: &Progress) -> anyhow::Result<Vec<Row>> {
     let mut peer = Server::peer(session, "pty-mcp")?;
     let started = server.call("exec_command", &json!({ "command": ["bash", "--norc"] }))?;
     let process = started["structuredContent"]["process_id"].clone();
-    let spawned = peer.call("pty_spawn", &json!({ "command": "bash --norc" }))?;
+    let spawned = peer.call("pty_spawn", &json!({ "command": "bash --norc", "owner": "bench" }))?;
     let terminal = terminal_of(&spawned)?;
     let ours = json!({ "process_id": process, "input": "echo h''i\n" });
-    let theirs = json!({ "session_id": terminal, "data": "echo h''i\n", "patterns": ["\nhi"] });
+    let theirs = json!({ "session_id": terminal, "owner": "bench", "data": "echo h''i\n", "patterns": ["\nhi"] });
     let pair = by_turns(
         session.times(300, 30),
         progress,

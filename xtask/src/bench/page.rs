@@ -127,7 +127,10 @@ fn unmeasured(rows: &[&Row]) -> String {
         let why = match &row.outcome {
             Outcome::Measured(_) => continue,
             Outcome::Skipped { why } => why.clone(),
-            Outcome::Failed { why } => format!("failed: {why}"),
+            // What a program said of its own insides helps nobody here.
+            Outcome::Failed { why } => {
+                format!("failed: {}", why.chars().take(120).collect::<String>())
+            }
         };
         let _ =
             write!(text, "\nNot measured: {}: {}.\n", row.what, why.trim().trim_end_matches('.'));

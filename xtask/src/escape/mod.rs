@@ -9,7 +9,7 @@ mod page;
 mod suite;
 mod trial;
 
-use crate::ordinary_user::{USER, again};
+use crate::ordinary_user::{USER, again, home};
 use crate::peers::{Peers, Sandbox, Tools, work};
 use crate::{bench, sandgate};
 use anyhow::Context as _;
@@ -100,7 +100,8 @@ pub(crate) fn run(args: &[String]) -> anyhow::Result<ExitCode> {
     let beside = crate::workspace_root().join("../shared/escape");
     let suite =
         cli.suite.clone().or(Some(beside)).filter(|suite| suite.join("run_escape.sh").is_file());
-    let scratch = scratch(cli.lent_program.as_deref())?;
+    let beside = cli.lent_program.as_deref().and_then(Path::parent);
+    let scratch = scratch(beside.unwrap_or(Path::new("/var/tmp")))?;
     let mut found = vec![find(&cli, &tools, suite.as_deref(), scratch.path())?];
     if cli.lent_program.is_none() {
         match as_user(&cli, &tools, &target, suite.as_deref()) {
@@ -126,8 +127,7 @@ pub(crate) fn run(args: &[String]) -> anyhow::Result<ExitCode> {
 }
 
 /// Not below /tmp, which a confined command may write to.
-fn scratch(lent: Option<&Path>) -> anyhow::Result<tempfile::TempDir> {
-    let place = lent.and_then(Path::parent).unwrap_or(Path::new("/var/tmp"));
+fn scratch(place: &Path) -> anyhow::Result<tempfile::TempDir> {
     Ok(tempfile::Builder::new().prefix("escape-").tempdir_in(place)?)
 }
 
@@ -138,7 +138,7 @@ fn as_user(
     target: &Path,
     suite: Option<&Path>,
 ) -> anyhow::Result<Vec<Found>> {
-    let directory = scratch(None)?;
+    let directory = scratch(&home().unwrap_or_else(|| PathBuf::from("/var/tmp")))?;
     let mut command = again(directory.path(), &tools.sandgate).map_err(anyhow::Error::msg)?;
     let json = directory.path().join("found.json");
     command.args(["escape", "--json"]).arg(&json).arg("--lent-target").arg(target);

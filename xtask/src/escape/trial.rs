@@ -140,7 +140,8 @@ impl<'a> Trials<'a> {
         if !status.success() {
             let why = fs::read_to_string(&complaints).unwrap_or_default();
             let last = why.lines().rfind(|line| !line.trim().is_empty()).unwrap_or_default();
-            let last: String = last.chars().take(120).collect();
+            let base = format!("{}/", stage.cage.base().display());
+            let last: String = last.replace(&base, "").chars().take(120).collect();
             // Whoever reached the world and failed then has reached it.
             if before == after {
                 return Err(format!("{status}: {last}"));

@@ -15,6 +15,7 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 /// How long one package may take, in seconds.
 const LIMIT: &str = "400";
@@ -64,7 +65,7 @@ impl Peers {
     #[expect(clippy::disallowed_methods, reason = "starts the installers of other programs")]
     pub(crate) fn install(&self, say: impl Fn(&str)) {
         for package in PACKAGES {
-            if self.program(package).is_some() {
+            if self.program(package).is_some() || self.failed_lately(package) {
                 continue;
             }
             let home = self.home(package.name);
@@ -113,6 +114,12 @@ impl Peers {
             entries.map(size).sum()
         }
         sum(&self.home(name))
+    }
+
+    /// Whether it could not be had less than a day ago: some fail only after minutes of compiling.
+    fn failed_lately(&self, package: &Package) -> bool {
+        let failed = fs::metadata(self.note(package)).and_then(|note| note.modified());
+        failed.is_ok_and(|at| at.elapsed().is_ok_and(|since| since < Duration::from_hours(24)))
     }
 
     fn note(&self, package: &Package) -> PathBuf {

@@ -169,6 +169,8 @@ impl Sandbox {
                 });
                 fs::write(&settings, text.to_string()).map_err(|error| error.to_string())?;
                 words(&["--settings", &settings.display().to_string(), "--"]);
+                // Its own default is a directory that whoever starts it has to make.
+                wrapper.environment.push(("CLAUDE_CODE_TMPDIR", "/tmp".into()));
             }
             Self::Firejail => {
                 words(&[
@@ -180,7 +182,10 @@ impl Sandbox {
                     "--private-dev",
                 ]);
                 words(&["--caps.drop=all", "--nonewprivs", "--seccomp", "--read-only=/"]);
-                words(&[&format!("--read-write={workspace}"), "--read-write=/tmp"]);
+                // It opens to an ordinary user only what is the user's own.
+                let is_root = rustix::process::geteuid().is_root();
+                let tmp = if is_root { "--read-write=/tmp" } else { "--private-tmp" };
+                words(&[&format!("--read-write={workspace}"), tmp]);
                 for name in PROTECTED {
                     words(&[&format!("--read-only={workspace}/{name}")]);
                 }

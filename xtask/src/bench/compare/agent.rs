@@ -77,6 +77,13 @@ fn calling(times: usize, tool: &str, arguments: &Value) -> ModelServer {
     ModelServer::start(script.turn(Turn::new().message("done")).unchecked())
 }
 
+/// Ours with an empty home as well: a person's own profile would be most of what a login shell takes.
+fn ours_in(home: &Home, session: &Session) -> anyhow::Result<Command> {
+    let mut command = home.command(session.program()?, &["exec", "go"]);
+    command.env("HOME", home.path());
+    Ok(command)
+}
+
 /// The same command as each of the two takes it.
 fn both(command: &str) -> (Value, Value) {
     (json!({ "command": ["bash", "-lc", command] }), json!({ "cmd": command }))
@@ -96,7 +103,8 @@ pub(super) fn calls(session: &Session, progress: &Progress) -> anyhow::Result<Ve
     anyhow::ensure!(heard, "codex did not run the command");
     progress.step(1, 2);
     let server = calling(times, "shell", &ours);
-    home(session, &server)?.run(session.program()?, &["exec", "go"])?;
+    let status = ours_in(&home(session, &server)?, session)?.status()?;
+    anyhow::ensure!(status.success(), "sandgate exec ended with {status}");
     // The first command makes the cage.
     let (ours, theirs) =
         (Samples::new(gaps(&server).split_off(1))?, Samples::new(theirs[1..].to_vec())?);
@@ -149,7 +157,7 @@ pub(super) fn memory(session: &Session, _: &Progress) -> anyhow::Result<Vec<Row>
     let (theirs, their_processes) = sleeping(codex.command())?;
     let server = calling(1, "shell", &ours);
     let home = home(session, &server)?;
-    let (ours, processes) = sleeping(home.command(session.program()?, &["exec", "go"]))?;
+    let (ours, processes) = sleeping(ours_in(&home, session)?)?;
     let row = Row::new("memory while a command sleeps", Quantity::bytes(ours))
         .against(&codex.name(), Quantity::bytes(theirs))
         .detail("processes", Quantity::count(processes))

@@ -1,6 +1,7 @@
 //! What a call costs a client of MCP: a command of its own, and a line to a live bash.
 
-use crate::bench::mcp::{Server, terminal_of};
+use crate::bench::bare;
+use crate::bench::mcp::{Server, TMUX_SOCKET, terminal_of};
 use crate::bench::progress::Progress;
 use crate::bench::row::Row;
 use crate::bench::samples::{Samples, timed};
@@ -40,20 +41,22 @@ fn commands(session: &Session, progress: &Progress) -> anyhow::Result<Vec<Row>> 
 
 fn pty(session: &Session, progress: &Progress) -> anyhow::Result<Vec<Row>> {
     let mut server = Server::peer(session, "pty-mcp")?;
-    let spawned = server.call("pty_spawn", &json!({ "command": "bash --norc" }))?;
+    let spawned =
+        server.call("pty_spawn", &json!({ "command": "bash --norc", "owner": "bench" }))?;
     let terminal = terminal_of(&spawned)?;
-    let line = json!({ "session_id": terminal, "data": "echo h''i\n", "patterns": ["\nhi"] });
+    let line = json!({ "session_id": terminal, "owner": "bench", "data": "echo h''i\n", "patterns": ["\nhi"] });
     let times = rounds(session, progress, &mut server, ("pty_prompt", &line))?;
     Ok(vec![row("pty-mcp, told what to wait for: a line to a live bash", &times)])
 }
 
 fn tmux(session: &Session, progress: &Progress) -> anyhow::Result<Vec<Row>> {
-    crate::bench::bare::find("tmux")?;
+    let tmux = bare::find("tmux")?;
     let mut server = Server::peer(session, "libtmux-mcp")?;
     server.call("create_session", &json!({ "session_name": "bench" }))?;
     let line = json!({ "session_name": "bench", "command": "echo h''i" });
     let times = rounds(session, progress, &mut server, ("run_command", &line));
-    let ended = server.call("kill_server", &json!({}));
+    // What it has started stays if nobody ends it.
+    let ended = bare::run_quietly(&tmux, &["-L", TMUX_SOCKET, "kill-server"]);
     let times = times?;
     ended?;
     Ok(vec![row("libtmux-mcp: a line to a live bash", &times)])
