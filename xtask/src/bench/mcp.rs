@@ -170,14 +170,16 @@ fn line(session: &Session, progress: &Progress) -> anyhow::Result<Vec<Row>> {
     Ok(vec![row.detail("p99", pair.ours.p99().into())])
 }
 
-/// The name of the session that pty-mcp has started.
+/// The name of the session that pty-mcp has started: all that it says, or a member of it.
 pub(super) fn terminal_of(spawned: &Value) -> anyhow::Result<Value> {
+    let said = spawned["content"][0]["text"].as_str().unwrap_or_default();
     let facts = match spawned.get("structuredContent") {
         Some(facts) => facts.clone(),
-        None => serde_json::from_str(spawned["content"][0]["text"].as_str().unwrap_or_default())?,
+        None => serde_json::from_str(said).unwrap_or_else(|_| said.into()),
     };
     let terminal = facts.pointer("/session_id").or(facts.pointer("/result/session_id"));
-    terminal.cloned().ok_or_else(|| anyhow::anyhow!("pty-mcp names no session: {spawned}"))
+    let terminal = terminal.or(facts.is_string().then_some(&facts)).cloned();
+    terminal.ok_or_else(|| anyhow::anyhow!("pty-mcp names no session: {spawned}"))
 }
 
 /// Makes calls, so many at once, and says how long each took.
