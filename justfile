@@ -26,6 +26,10 @@ tidy:
 bench *ARGS:
     cargo xtask bench "$@"
 
+# Write the pages anew that are made from the code
+docs:
+    cargo xtask docs
+
 # Format everything
 fmt:
     cargo fmt --all

@@ -10,6 +10,7 @@ mod bench;
 #[path = "bench/elsewhere.rs"]
 mod bench;
 mod dist;
+mod docs;
 #[cfg(target_os = "linux")]
 mod escape;
 #[cfg(target_os = "linux")]
@@ -22,6 +23,8 @@ mod picture;
 mod plot;
 #[cfg(target_os = "linux")]
 mod sandgate;
+#[cfg(target_os = "linux")]
+mod soak;
 mod tidy;
 
 use std::path::PathBuf;
@@ -41,6 +44,11 @@ const TASKS: &[Task] = &[
         about: "measure against the lower limits beside it, and print the ratios",
         run: bench::run,
     },
+    Task {
+        name: "docs",
+        about: "write the pages anew that are made from the code",
+        run: docs::run,
+    },
     Task { name: "dist", about: "make what people install", run: dist::run },
     #[cfg(target_os = "linux")]
     Task {
@@ -53,6 +61,12 @@ const TASKS: &[Task] = &[
         name: "escape",
         about: "try to get out of our cages and of others, and write the table",
         run: escape::run,
+    },
+    #[cfg(target_os = "linux")]
+    Task {
+        name: "soak",
+        about: "work the program hard for a while, and check that it leaves nothing behind",
+        run: soak::run,
     },
 ];
 

@@ -8,12 +8,12 @@ use std::process::{Command, Stdio};
 pub(crate) const USER: &str = "sandgate-test";
 
 /// This program once more as that user, in a directory that is the user's own from now on. The target directory may be
-/// closed to others, so a copy of the program is started, and one of the real program lies beside it.
+/// closed to others, so a copy of it is started.
 ///
 /// # Errors
 /// Why that cannot be.
 #[expect(clippy::disallowed_methods, reason = "starts itself again")]
-pub(crate) fn again(directory: &Path, sandgate: &Path) -> Result<Command, String> {
+pub(crate) fn again(directory: &Path) -> Result<Command, String> {
     if !rustix::process::geteuid().is_root() {
         return Err("this is an ordinary user already".to_owned());
     }
@@ -21,7 +21,6 @@ pub(crate) fn again(directory: &Path, sandgate: &Path) -> Result<Command, String
     let (uid, gid) = ids().ok_or_else(|| format!("there is no user called {USER}"))?;
     let prepared = || -> std::io::Result<()> {
         std::os::unix::fs::chown(directory, Some(uid), Some(gid))?;
-        std::fs::copy(sandgate, directory.join("sandgate"))?;
         std::fs::copy(std::env::current_exe()?, directory.join("xtask"))?;
         Ok(())
     };
@@ -30,7 +29,7 @@ pub(crate) fn again(directory: &Path, sandgate: &Path) -> Result<Command, String
     command.arg("--reuid").arg(uid.to_string()).arg("--regid").arg(gid.to_string());
     command.args(["--init-groups", "--"]).arg(directory.join("xtask"));
     command.env("HOME", directory).env_remove("XDG_RUNTIME_DIR").current_dir(directory);
-    command.stdin(Stdio::null()).stdout(Stdio::null());
+    command.stdin(Stdio::null());
     Ok(command)
 }
 

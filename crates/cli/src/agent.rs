@@ -9,7 +9,7 @@ use sandgate_agent::{
     InstructionSources, KeyCommand, Limits, ModelRiskAssessor, Provider, SecretString, SpawnAgent,
     Surroundings, default_model, instructions, server_programs,
 };
-use sandgate_config::{McpServer, Settings, UpTo};
+use sandgate_config::{McpServer, McpTransport, Settings, UpTo};
 use sandgate_protocol::SessionSource;
 use sandgate_runtime::{Runtime, Session, SessionConfig, ToolHandler};
 use std::io;
@@ -210,12 +210,34 @@ impl CliModel {
         let (mut mcp_servers, mut notes) = (Vec::new(), told.notes);
         for server in session.settings.mcp_servers() {
             match server {
+                Ok(server) if is_this_program(&server.transport) => notes.push(format!(
+                    "mcp_servers.{} is this program, whose tools are here already, so it is not started",
+                    server.name
+                )),
                 Ok(server) => mcp_servers.push(server),
                 Err(error) => notes.push(format!("{error}, so it is not used")),
             }
         }
         Ok(PreparedAgent { provider, options, mcp_servers, notes, keys })
     }
+}
+
+/// Whether a server is `sandgate mcp`: Codex and we read the same settings, and `sandgate mcp install` writes it
+/// there for Codex.
+fn is_this_program(transport: &McpTransport) -> bool {
+    let McpTransport::Stdio { command, args, .. } = transport else { return false };
+    let Ok(own) = std::env::current_exe().and_then(|own| own.canonicalize()) else { return false };
+    let named = match command.contains(std::path::MAIN_SEPARATOR) {
+        true => Some(PathBuf::from(command)),
+        false => std::env::var_os("PATH").and_then(|path| {
+            std::env::split_paths(&path)
+                .map(|place| place.join(command))
+                .find(|file| file.is_file())
+        }),
+    };
+    let named = named.and_then(|file| file.canonicalize().ok());
+    args.first().is_some_and(|verb| verb == "mcp")
+        && named.is_some_and(|named| named == own || named.file_name() == own.file_name())
 }
 
 /// Makes the two runtimes, ours first: it forks, and that must come before threads. Then does the work.

@@ -210,7 +210,6 @@ enum CliVerb {
     /// Print what lets a shell complete sandgate's words
     Completions(CliCompletions),
     /// Write the manual pages
-    #[command(hide = true)]
     Man(CliMan),
 }
 

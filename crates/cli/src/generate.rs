@@ -53,7 +53,7 @@ pub(crate) fn man(arguments: &CliMan, mut command: clap::Command) -> ExitCode {
 }
 
 /// One page for a command, and one for each that may follow it.
-fn write_pages(directory: &Path, command: &clap::Command, name: &str) -> io::Result<()> {
+pub(crate) fn write_pages(directory: &Path, command: &clap::Command, name: &str) -> io::Result<()> {
     std::fs::create_dir_all(directory)?;
     let mut page = Vec::new();
     clap_mangen::Man::new(command.clone()).title(name).render(&mut page)?;

@@ -38,6 +38,12 @@ struct Cli {
     command: Vec<OsString>,
 }
 
+/// All that can be written.
+#[cfg(test)]
+pub(crate) fn definition() -> clap::Command {
+    Cli::command()
+}
+
 /// Reads this program's own command line.
 ///
 /// # Errors

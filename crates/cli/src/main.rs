@@ -31,6 +31,8 @@ mod notes;
 mod open;
 mod patch;
 mod policy;
+#[cfg(test)]
+mod reference;
 mod review;
 mod run;
 mod sandbox;
@@ -46,6 +48,11 @@ mod writer;
 
 use arguments::Verb;
 use std::process::ExitCode;
+
+/// What people install is linked with musl, whose own is slow.
+#[cfg(target_env = "musl")]
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     let asked = match linux_sandbox::is_meant() {

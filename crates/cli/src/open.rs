@@ -5,7 +5,7 @@ use crate::session::{CliSession, PreparedSession};
 use crate::settings::{SettingsError, config_home};
 use crate::trust::Asked;
 use sandgate_agent::rollout::{self, RolloutError};
-use sandgate_runtime::{Runtime, Session};
+use sandgate_runtime::{Runtime, Session, TurnDiffs};
 use sandgate_server::{
     NewConversation, OpenError, OpenedConversation, Opener, WantedAgent, WantedSession,
 };
@@ -34,7 +34,10 @@ impl CliOpener {
 
 impl Opener for CliOpener {
     fn session(&self, wanted: WantedSession) -> Result<Session, OpenError> {
-        let prepared = self.prepare(wanted)?;
+        let mut prepared = self.prepare(wanted)?;
+        // Each call is a turn, and nobody hears what one changed: a look at the whole workspace for each would be
+        // for nothing.
+        prepared.config.turn_diffs = TurnDiffs::Off;
         Session::start(Arc::clone(&self.runtime), prepared.config)
             .map_err(|error| OpenError::Refused(error.to_string()))
     }

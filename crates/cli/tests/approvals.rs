@@ -241,6 +241,34 @@ fn a_person_answers_all_programs_at_one_terminal() {
     assert!(outcome.stderr.contains("there is no terminal"), "{outcome:?}");
 }
 
+/// spec DESK.16: `sandgate approvals` shows a question with what the list has left out.
+#[test]
+fn a_question_that_is_too_long_for_the_list_is_shown_in_whole() {
+    let world = World::new();
+    let mut person = Terminal::start(&world, &["approvals"]);
+    person.until("waiting for questions");
+    let lines = "+a line of a long file\n".repeat(5000);
+    let outside = tempfile::tempdir_in("/var/tmp").unwrap();
+    let file = outside.path().join("long");
+    let patch =
+        format!("*** Begin Patch\n*** Add File: {}\n{lines}*** End Patch\n", file.display());
+    let call = json!({ "type": "custom_tool_call", "name": "apply_patch", "call_id": "p", "input": patch });
+    fs::write(world.path("calls"), format!("{call}\n")).unwrap();
+    let asking = waiting(&world, "call", &["calls"]);
+    let shown = person.until(" more lines are not shown]");
+    let hidden = shown.rsplit_once('[').unwrap().1.split(' ').next().unwrap();
+    // Of the list it would be a thousand.
+    assert!(hidden.parse::<u32>().unwrap() >= 4800, "{hidden}");
+    let listed = &open(&world, 1)[0];
+    assert_eq!(listed["cut"], true, "{listed}");
+    person.until("\n> ");
+    person.press("n\n");
+    asking.wait();
+    assert!(!file.exists());
+    person.press("\x03");
+    person.end();
+}
+
 /// spec DESK.6: Who watches is told of all that is open, at once and whenever it changes, also in programs
 /// that start later.
 #[test]

@@ -284,6 +284,20 @@ fn a_patch_is_looked_at() {
     assert_eq!(fs::read_to_string(directory.join("new")).unwrap(), "new \u{202e}here\n");
 }
 
+/// spec WEB.27: Of a patch that is too long for the list of questions the whole is shown.
+#[test]
+fn a_long_patch_is_shown_in_whole() {
+    let outside = outside();
+    let file = outside.path().join("long");
+    let lines = "+a line of a long file\n".repeat(5000);
+    let input =
+        format!("*** Begin Patch\n*** Add File: {}\n{lines}*** End Patch\n", file.display());
+    let patch = json!({ "type": "call", "name": "apply_patch", "input": input });
+    let Some(console) = Console::new(vec![patch, says("done")]) else { return };
+    console.does("longPatch");
+    assert_eq!(fs::read_to_string(file).unwrap().lines().count(), 5000);
+}
+
 /// A live process that says what it was told.
 const ECHOES: &str = "printf '\\033[6n\\033[c'; while printf 'ready> '; read -r line; do case $line in \
     colour) printf '\\033[38;2;250;120;10morange\\033[0m\\n';; \

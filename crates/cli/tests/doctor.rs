@@ -10,7 +10,15 @@ use std::fs;
 use support::{Outcome, Running, World};
 
 fn report(outcome: &Outcome) -> Value {
-    serde_json::from_str(outcome.stdout()).unwrap_or_else(|error| panic!("{error}: {outcome:?}"))
+    let report: Value = serde_json::from_str(outcome.stdout())
+        .unwrap_or_else(|error| panic!("{error}: {outcome:?}"));
+    // Wherever it was asked.
+    for check in report["checks"].as_array().unwrap().iter().filter(|check| check["state"] != "ok")
+    {
+        let is_told = check["means"].is_string() && check["fix"][0].is_string();
+        assert!(is_told, "it does not say what to do: {check}");
+    }
+    report
 }
 
 fn check<'a>(report: &'a Value, name: &str) -> &'a Value {
@@ -53,6 +61,8 @@ fn a_machine_without_namespaces_is_told_why() {
     assert_eq!(check(&report, "a trial")["state"], "ok", "{report}");
 }
 
+/// spec DOC.6: Whatever is not in order is told with what that means and what to do about it.
+///
 /// spec DOC.4: What is not in order is told with what to do about it, and the exit code is 1: settings and rules
 /// that cannot be read, a changed record, a provider without a key or one that is not there.
 #[test]
@@ -70,7 +80,9 @@ fn what_is_wrong_is_told_with_what_to_do() {
     fs::write(rules.join("mine.toml"), "[[rule]]\nprefix = 3\n").unwrap();
     let outcome = world.sandgate(&["doctor", "--json", "--offline"]);
     assert_eq!(outcome.code, Some(1), "{outcome:?}");
-    assert_eq!(check(&report(&outcome), "rules")["state"], "failed");
+    let broken = check(&report(&outcome), "rules").clone();
+    assert_eq!(broken["state"], "failed");
+    assert_eq!(broken["fix"][0], "sandgate policy list", "{broken}");
     fs::remove_dir_all(rules).unwrap();
 
     assert_eq!(world.sandgate(&["run", "--", "echo", "recorded"]).code, Some(0));

@@ -164,6 +164,28 @@ fn an_interrupt_ends_the_turn_and_all_that_it_started() {
     assert!(!is_alive(pid));
 }
 
+/// spec AGENT.28: A program that does not read the events of `--json` keeps nobody from ending it:
+/// Ctrl-C is obeyed all the same.
+#[test]
+fn a_reader_that_does_not_read_keeps_nobody_from_ending_it() {
+    let world = World::new();
+    let model = script(&world, &[runs("echo $$ > pid; exec yes"), says("never said")]);
+    let mut program = world.program(["exec", "--json", "--provider", &model, "wait"]);
+    program.args(["--sandbox", "danger-full-access", "--ask-for-approval", "never"]);
+    let mut running = Running::start(&mut program);
+    let pid: i32 = eventually("the command runs", || {
+        fs::read_to_string(world.path("pid")).ok()?.trim().parse().ok()
+    });
+    // More than the pipe takes is on its way: whoever writes to it stands still.
+    let stdout = running.child.stdout.as_ref().unwrap();
+    eventually("the pipe is full", || {
+        (rustix::io::ioctl_fionread(stdout).unwrap() > 60_000).then_some(())
+    });
+    running.signal(rustix::process::Signal::INT);
+    assert_eq!(running.child.wait().unwrap().code(), Some(130));
+    eventually("the command is gone", || (!is_alive(pid)).then_some(()));
+}
+
 /// spec AGENT.18: `sandgate sessions` lists, shows and exports conversations; whatever a model or a
 /// command wrote, what is shown cannot move the cursor or hide anything.
 #[test]

@@ -68,6 +68,18 @@ fn exec_gives_its_model_the_tools_of_servers() {
     assert_eq!(verified.code, Some(0), "{}{}", verified.stdout(), verified.stderr);
 }
 
+/// spec MCP.24: A server that is `sandgate mcp` itself is not started, which is told, and stops nothing.
+#[test]
+fn this_program_is_no_server_of_itself() {
+    let program = World::new().program([""; 0]);
+    let world = world_with(&[program.get_program().to_str().unwrap(), "mcp"]);
+    let model = script(&world, &[json!([{ "type": "message", "text": "done" }])]);
+    let ended = world.sandgate(&["exec", "--provider", &model, "--json", "greet"]);
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    let told = "mcp_servers.small is this program";
+    assert_eq!(ended.stderr.matches(told).count(), 1, "{}", ended.stderr);
+}
+
 /// spec MCP.23: A server of a program that was killed does not live on.
 #[test]
 fn a_kill_leaves_no_server_behind() {

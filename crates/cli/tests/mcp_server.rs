@@ -448,6 +448,50 @@ fn installing_prints_and_writes_only_on_request() {
     assert_eq!(world.sandgate(&["config", "validate"]).code, Some(0));
 }
 
+/// spec MCPS.59: A client's file in a project is not changed through a link, neither one in its place nor one
+/// above it.
+#[test]
+fn links_of_a_repository_are_not_followed() {
+    let world = World::new();
+    let target = world.path("elsewhere");
+    fs::create_dir(&target).unwrap();
+    fs::write(target.join("mcp.json"), "{}").unwrap();
+    std::os::unix::fs::symlink(target.join("mcp.json"), world.path(".mcp.json")).unwrap();
+    std::os::unix::fs::symlink(&target, world.path(".vscode")).unwrap();
+    for (client, link) in [("claude", ".mcp.json"), ("vscode", ".vscode")] {
+        let refused = world.sandgate(&["mcp", "install", "--client", client, "--write"]);
+        assert_eq!(refused.code, Some(125), "{}", refused.stderr);
+        assert!(refused.stderr.contains("is a link"), "{}", refused.stderr);
+        assert!(world.path(link).is_symlink());
+    }
+    assert_eq!(fs::read_to_string(target.join("mcp.json")).unwrap(), "{}");
+    assert_eq!(fs::read_dir(&target).unwrap().count(), 1, "nothing else was made there");
+    // One in the directory that the client's file is in is not followed either.
+    fs::remove_file(world.path(".vscode")).unwrap();
+    fs::create_dir(world.path(".vscode")).unwrap();
+    std::os::unix::fs::symlink(target.join("new"), world.path(".vscode/mcp.json")).unwrap();
+    let refused = world.sandgate(&["mcp", "install", "--client", "vscode", "--write"]);
+    assert_eq!(refused.code, Some(125), "{}", refused.stderr);
+    assert!(!target.join("new").exists());
+}
+
+/// spec MCPS.60: What is shown of a client's file that was changed is visible, and moves no cursor.
+#[test]
+fn a_change_is_shown_without_what_would_move_the_cursor() {
+    let world = World::new();
+    let text = "{\n  // \u{1b}[2J\u{1b}]52;c;eA==\u{7}\u{202e}mine\n  \"a\": 1\n}\n";
+    fs::write(world.path(".mcp.json"), text).unwrap();
+    let written = world.sandgate(&["mcp", "install", "--client", "claude", "--write"]);
+    assert_eq!(written.code, Some(0), "{}", written.stderr);
+    let shown = written.stdout();
+    assert!(
+        shown.contains("mine") && !shown.contains(['\u{1b}', '\u{7}', '\u{202e}']),
+        "{shown:?}"
+    );
+    let after = fs::read_to_string(world.path(".mcp.json")).unwrap();
+    assert!(after.contains("\u{1b}[2J"), "in the file it stays as it is");
+}
+
 /// spec MCPS.57: A file that is not in order is left as it is.
 #[test]
 fn a_broken_file_is_left_as_it_is() {

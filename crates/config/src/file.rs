@@ -23,7 +23,7 @@ pub enum FileError {
         path: PathBuf,
     },
     /// A link stands in its place.
-    #[error("{} is a link, and a project's settings are not read through links", .path.display())]
+    #[error("{} is a link, and a project's settings are neither read nor changed through links", .path.display())]
     Link {
         /// The link.
         path: PathBuf,
@@ -103,7 +103,7 @@ pub fn read_settings(path: &Path, owner: Owner) -> Result<String, FileError> {
 }
 
 /// All of an opened file, if it is text and not too large.
-fn read_text(file: File, path: &Path) -> Result<String, FileError> {
+pub(crate) fn read_text(file: File, path: &Path) -> Result<String, FileError> {
     let found = file.metadata().map_err(FileError::doing("look at", path))?;
     if !found.is_file() {
         return Err(FileError::NotAFile { path: path.to_owned() });

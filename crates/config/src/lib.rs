@@ -23,7 +23,7 @@ mod trust;
 
 pub use check::{Checked, MAX_CONFIG_BYTES, Owner, check};
 pub use config::{Config, Entry};
-pub use edit::{EditError, change_own_file, set, set_trust};
+pub use edit::{EditError, change_own_file, change_project_file, set, set_trust};
 pub use file::{FileError, read_below, read_own, read_settings};
 pub use layer::{Anchor, Layer, Origin, OverrideError};
 pub use load::{

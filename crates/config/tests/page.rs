@@ -8,7 +8,7 @@ use std::path::Path;
 const HEAD: &str = "\
 # Settings: `config.toml`
 
-<!-- Made from crates/config/src/settings; SANDGATE_BLESS=1 cargo nextest run -p sandgate-config writes it anew. -->
+<!-- Made from crates/config/src/settings; `cargo xtask docs` writes it anew. -->
 
 Settings are read from `~/.codex/config.toml` (`CODEX_HOME` names another directory) and, in a project that
 you trust, from `.codex/config.toml` at the root of its repository. Later ones win, value by value:
@@ -200,8 +200,5 @@ fn holds(name: &str, expected: &str) {
         std::fs::write(&path, expected).unwrap();
     }
     let found = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(
-        found == expected,
-        "{name} is not what the types say; run the test with SANDGATE_BLESS=1"
-    );
+    assert!(found == expected, "{name} is not what the types say; cargo xtask docs writes it anew");
 }

@@ -198,6 +198,26 @@ pub struct ExplainedProposal {
 
 /// Explains what must happen before a judged command vector runs. `proposed_rule` is what an
 /// approval could carry.
+///
+/// ```
+/// use sandgate_policy::explain::{ClassName, explain};
+/// use sandgate_policy::rules::{Rules, propose};
+/// use sandgate_policy::{SandboxAvailability, Surroundings, Terms, judge};
+/// use sandgate_protocol::{AskForApproval, SandboxPermissions, SandboxPolicy};
+///
+/// let argv = ["npm", "install"].map(str::to_owned);
+/// let judgement = judge(&argv, &Surroundings::default(), &Rules::default());
+/// let terms = Terms {
+///     approval: AskForApproval::UnlessTrusted,
+///     sandbox: &SandboxPolicy::ReadOnly,
+///     permissions: SandboxPermissions::UseDefault,
+///     availability: SandboxAvailability::Available,
+/// };
+/// let explanation = explain(&argv, &judgement, &terms, propose(&judgement, None));
+/// assert_eq!(explanation.class, ClassName::Unknown);
+/// println!("{}", serde_json::to_string_pretty(&explanation)?);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 pub fn explain(
     argv: &[String],
     judgement: &Judgement,

@@ -7,6 +7,28 @@ use sandgate_protocol::{ExecParams, NetworkAccess, SandboxPolicy};
 use std::path::PathBuf;
 
 /// The permission to run one command under the terms it names.
+///
+/// ```
+/// use sandgate_policy::{Confinement, Extras, Grant};
+/// use sandgate_protocol::{ExecExpiration, ExecParams, NetworkAccess, SandboxPermissions, SandboxPolicy};
+///
+/// let params = ExecParams {
+///     command: vec!["make".to_owned()],
+///     program: "/usr/bin/make".into(),
+///     cwd: "/work".into(),
+///     env: Default::default(),
+///     expiration: ExecExpiration::DefaultTimeout,
+///     sandbox_permissions: SandboxPermissions::UseDefault,
+///     justification: None,
+///     arg0: None,
+/// };
+/// // The person at the keyboard typed this, wants it confined, and opens one directory more to it.
+/// let policy = SandboxPolicy::workspace_write();
+/// let cache = Extras { writable: vec!["/home/me/.cache/ccache".into()], ..Extras::default() };
+/// let grant = Grant::sandboxed_by_person(params, policy, "/work".into()).widened_by_person(&cache);
+/// assert!(matches!(grant.confinement(), Confinement::Sandboxed { .. }));
+/// assert_eq!(grant.network_access(), NetworkAccess::Restricted);
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Grant {
     params: ExecParams,

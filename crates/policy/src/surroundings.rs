@@ -4,6 +4,22 @@
 use std::path::{Component, Path, PathBuf};
 
 /// Where a command would run.
+///
+/// ```
+/// use sandgate_policy::Surroundings;
+/// use std::path::PathBuf;
+///
+/// let around = Surroundings {
+///     cwd: Some("/work/src".into()),
+///     roots: vec!["/work".into()],
+///     home: Some("/home/me".into()),
+///     ..Surroundings::default()
+/// };
+/// let path = around.absolute("../README.md").unwrap();
+/// assert_eq!(path, PathBuf::from("/work/README.md"));
+/// assert!(around.in_roots(&path));
+/// assert!(!around.in_roots(&around.absolute("~/.ssh/config").unwrap()));
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Surroundings {
     /// The working directory, absolute and canonical. Without it no relative path is known to lie

@@ -19,7 +19,7 @@ fn the_page_is_what_the_table_says() {
         made == written,
         "docs/approval-matrix.md is not what the table in crates/policy/src/requirement/table.rs \
          says (first difference in line {}). If the table is right, write the page anew and read \
-         what changed:\n  {BLESS}=1 cargo test -p sandgate-policy --test approval_matrix",
+         what changed:\n  cargo xtask docs",
         differs.map_or_else(|| "after the last".to_owned(), |line| (line + 1).to_string())
     );
 }

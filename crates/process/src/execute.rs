@@ -57,6 +57,8 @@ pub struct Executed {
 ///
 /// # Errors
 /// When the command could not be started.
+///
+/// A worked example is on the [first page](crate).
 pub async fn execute(
     spawner: &Spawner,
     env: &ExecEnv,

@@ -52,8 +52,8 @@ pub fn run_in_terminal(env: &ExecEnv) -> Result<RanInTerminal, SpawnError> {
 
 #[cfg(target_os = "linux")]
 fn run(env: &ExecEnv) -> Result<RanInTerminal, LaunchError> {
-    match env.cage() {
-        Some(cage) => in_place::run(env, cage),
+    match env.site() {
+        Some(site) => in_place::run(env, site),
         None => Err(in_place::become_unconfined(env)),
     }
 }

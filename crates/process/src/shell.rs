@@ -34,6 +34,19 @@ pub enum Login {
 }
 
 /// A shell that exists on this machine.
+///
+/// ```
+/// use sandgate_process::{Login, Shell, ShellType};
+///
+/// # #[cfg(unix)] {
+/// let shell = Shell::named("sh")?;
+/// assert_eq!(shell.shell_type(), ShellType::Sh);
+/// let command = shell.derive_exec_args("echo hello", Login::No);
+/// assert_eq!(command[1..], ["-c", "echo hello"]);
+/// # }
+/// println!("{}", Shell::named("tcsh").unwrap_err()); // which it knows, and which are here
+/// # Ok::<(), sandgate_process::ShellError>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Shell {
     shell_type: ShellType,

@@ -11,6 +11,46 @@ use sandgate_sandbox::ExecEnv;
 use std::sync::Arc;
 
 /// Starts processes and sees to it that none outlives its owner. Cheap to clone.
+///
+/// ```
+/// use sandgate_process::{Received, Spawner, Stdin};
+/// # use sandgate_protocol::{ExecExpiration, ExecParams, SandboxPermissions};
+/// # fn command(words: &[&str]) -> ExecParams {
+/// #     ExecParams {
+/// #         command: words.iter().map(ToString::to_string).collect(),
+/// #         program: words[0].into(),
+/// #         cwd: "/".into(),
+/// #         env: [("PATH".into(), "/usr/bin:/bin".into())].into(),
+/// #         expiration: ExecExpiration::DefaultTimeout,
+/// #         sandbox_permissions: SandboxPermissions::UseDefault,
+/// #         justification: None,
+/// #         arg0: None,
+/// #     }
+/// # }
+/// # use sandgate_policy::Grant;
+/// # use sandgate_sandbox::SandboxManager;
+/// # #[cfg(unix)]
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let spawner = Spawner::start()?;
+/// let grant = Grant::unconfined_by_person(command(&["/bin/cat"]));
+/// let env = SandboxManager::new().transform(grant)?;
+///
+/// let mut cat = spawner.spawn_pipe(&env, Stdin::Piped).await?;
+/// let input = cat.session.writer_sender().expect("it has a pipe");
+/// input.send("meow\n".into()).await?;
+/// cat.session.close_stdin().await;
+/// let mut printed = Vec::new();
+/// while let Some(Received::Chunk(chunk)) = cat.output_rx.recv().await {
+///     printed.extend(chunk.bytes);
+/// }
+/// assert_eq!(printed, b"meow\n");
+/// assert_eq!(cat.exit_rx.await?, 0);
+/// # Ok(())
+/// # }
+/// # #[cfg(not(unix))]
+/// # fn main() {}
+/// ```
 #[derive(Clone)]
 pub struct Spawner {
     nursery: Arc<Nursery>,
@@ -46,9 +86,8 @@ impl Default for TerminalSize {
 impl Spawner {
     /// Prepares to start processes.
     ///
-    /// On Linux this forks a small process that stays until the last clone of this value is
-    /// dropped. Call it early, before the program has threads and a large heap: it works later
-    /// too, only slower.
+    /// On Linux the first command that nothing confines, and the first in each cage, has a small process
+    /// forked for it and its like. The last one goes when the last clone of this value is dropped.
     ///
     /// # Errors
     /// When the system makes no process for it.

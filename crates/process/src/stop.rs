@@ -9,6 +9,46 @@ use tokio_util::sync::CancellationToken;
 pub(crate) const INTERRUPT_GRACE: Duration = Duration::from_secs(2);
 
 /// The caller's two levers on a running command.
+///
+/// ```
+/// use sandgate_process::{ExecuteOptions, OutputSink, Spawner, Stop, execute};
+/// # use sandgate_protocol::OutputStream;
+/// # struct Nobody;
+/// # impl OutputSink for Nobody {
+/// #     async fn write(&mut self, _: OutputStream, _: &[u8]) -> std::io::Result<()> { Ok(()) }
+/// # }
+/// # use sandgate_protocol::{ExecExpiration, ExecParams, SandboxPermissions};
+/// # fn command(words: &[&str]) -> ExecParams {
+/// #     ExecParams {
+/// #         command: words.iter().map(ToString::to_string).collect(),
+/// #         program: words[0].into(),
+/// #         cwd: "/".into(),
+/// #         env: [("PATH".into(), "/usr/bin:/bin".into())].into(),
+/// #         expiration: ExecExpiration::DefaultTimeout,
+/// #         sandbox_permissions: SandboxPermissions::UseDefault,
+/// #         justification: None,
+/// #         arg0: None,
+/// #     }
+/// # }
+/// # use sandgate_policy::Grant;
+/// # use sandgate_sandbox::SandboxManager;
+/// # #[cfg(unix)]
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let spawner = Spawner::start()?;
+/// let grant = Grant::unconfined_by_person(command(&["/bin/sleep", "1000"]));
+/// let env = SandboxManager::new().transform(grant)?;
+///
+/// let stop = Stop::default();
+/// let mut nobody = Nobody;
+/// let sleep = execute(&spawner, &env, ExecuteOptions::default(), &stop, &mut nobody);
+/// let (done, ()) = tokio::join!(sleep, async { stop.cancel.cancel() });
+/// assert!(done?.output.cancelled);
+/// # Ok(())
+/// # }
+/// # #[cfg(not(unix))]
+/// # fn main() {}
+/// ```
 #[derive(Debug, Clone, Default)]
 pub struct Stop {
     /// Ends the command and everything it started, at once.

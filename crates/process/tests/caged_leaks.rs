@@ -35,8 +35,8 @@ async fn a_thousand_in_a_row_leave_nothing_behind() {
         assert_eq!(done.unwrap().output.exit_code, 3);
     };
     run().await;
-    // The two nurseries, their idle wardens, and what waits for the next command.
-    let guards = || descendants(std::process::id()).len() == 5;
+    // The nursery, its idle warden, and what waits for the next command.
+    let guards = || descendants(std::process::id()).len() == 3;
     eventually_async("only the guards are left", guards).await;
     let warm = (count("/proc/self/fd"), count("/proc/self/task"));
     for _ in 0..1000 {

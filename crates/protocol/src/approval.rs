@@ -1,6 +1,7 @@
 //! When a person is asked, what the person is shown, and what the person can answer.
 
 use crate::{CallId, DenialEvidence};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::path::PathBuf;
@@ -23,7 +24,9 @@ pub enum AskForApproval {
 
 /// The name of one question. A call can raise two: before it runs, and after its sandbox refused
 /// something.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(transparent)]
 pub struct ApprovalId(String);
 
@@ -46,7 +49,7 @@ impl fmt::Display for ApprovalId {
 }
 
 /// A person is asked whether a command may run.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ExecApprovalRequest {
     /// What the answer is to name.
     pub approval_id: ApprovalId,
@@ -93,7 +96,7 @@ fn is_zero(number: &u64) -> bool {
 }
 
 /// What could be opened to a command instead of leaving the sandbox.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct GrantOffer {
     /// The whole of it, as a person would say it: `write to .git`.
     pub summary: String,
@@ -109,7 +112,7 @@ pub struct GrantOffer {
 }
 
 /// A person is asked whether files may be changed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ApplyPatchApprovalRequest {
     /// What the answer is to name.
     pub approval_id: ApprovalId,
@@ -135,7 +138,7 @@ pub struct ApplyPatchApprovalRequest {
 }
 
 /// One file that a patch changes.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PatchChange {
     /// The file.
     #[serde(serialize_with = "crate::lossy::one")]
@@ -153,8 +156,34 @@ pub struct PatchChange {
     pub diff: String,
 }
 
+/// What stands where a diff was cut.
+const CUT: &str = "[the rest of it is too long to be here]\n";
+
+/// The beginning of a diff, in whole lines, that is longer than this many bytes. None if it is not.
+pub fn beginning_of_diff(diff: &str, most_bytes: usize) -> Option<String> {
+    if diff.len() <= most_bytes {
+        return None;
+    }
+    let fits = diff.floor_char_boundary(most_bytes);
+    let end = diff[..fits].rfind('\n').map_or(0, |end| end + 1);
+    Some(format!("{}{CUT}", &diff[..end]))
+}
+
+/// All changes, with the beginnings of their diffs, if those are together longer than this many bytes. None if
+/// they are not.
+pub fn beginnings_of_diffs(changes: &[PatchChange], most_bytes: usize) -> Option<Vec<PatchChange>> {
+    let length: usize = changes.iter().map(|change| change.diff.len()).sum();
+    let mut room = most_bytes;
+    let cut = |PatchChange { path, kind, moved_to, diff }: &PatchChange| {
+        let diff = beginning_of_diff(diff, room).unwrap_or_else(|| diff.clone());
+        room = room.saturating_sub(diff.len());
+        PatchChange { path: path.clone(), kind: *kind, moved_to: moved_to.clone(), diff }
+    };
+    (length > most_bytes).then(|| changes.iter().map(cut).collect())
+}
+
 /// What a patch does to a file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum PatchChangeKind {
     /// It is made.
@@ -166,7 +195,7 @@ pub enum PatchChangeKind {
 }
 
 /// What somebody who looked at a blocked command thinks of it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RiskAssessment {
     /// How bad it could be.
     pub risk_level: RiskLevel,
@@ -175,7 +204,9 @@ pub struct RiskAssessment {
 }
 
 /// How bad a command could be.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 pub enum RiskLevel {
     /// It reads, or is known to be harmless.
     Low,
@@ -225,6 +256,20 @@ impl ExecApprovalRequest {
 }
 
 impl ApplyPatchApprovalRequest {
+    /// The same question with its changes told otherwise.
+    #[must_use]
+    pub fn with_changes(&self, changes: Vec<PatchChange>) -> Self {
+        Self {
+            approval_id: self.approval_id.clone(),
+            call_id: self.call_id.clone(),
+            changes,
+            reason: self.reason.clone(),
+            grant_root: self.grant_root.clone(),
+            only_once: self.only_once,
+            agent: self.agent.clone(),
+        }
+    }
+
     /// What can be answered.
     pub fn offers(&self) -> Offers {
         Offers { session: !self.only_once, grant: false, rule: false }
@@ -232,7 +277,7 @@ impl ApplyPatchApprovalRequest {
 }
 
 /// A person's answer.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "decision", rename_all = "snake_case")]
 pub enum ReviewDecision {
     /// Yes, this once.
@@ -279,7 +324,7 @@ impl ReviewDecision {
 }
 
 /// How long a narrow grant lasts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum GrantScope {
     /// For this call.
@@ -289,7 +334,7 @@ pub enum GrantScope {
 }
 
 /// What came of a question.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ApprovalResponse {
     /// The question.
     pub approval_id: ApprovalId,
@@ -303,7 +348,7 @@ pub struct ApprovalResponse {
 }
 
 /// Who answered a question.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum AnsweredBy {
     /// A person, through the front end of this name.

@@ -1,6 +1,7 @@
 //! What a conversation with a model is made of, in a form that belongs to no provider.
 
 use crate::{CallId, ContentItem};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::fmt;
@@ -139,7 +140,7 @@ impl ResponseItem {
 }
 
 /// What was used of a model.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct TokenUsage {
     /// Tokens that the model read.
     pub input_tokens: u64,
@@ -168,7 +169,7 @@ impl TokenUsage {
 }
 
 /// What happens in a conversation beside its commands. On the wire its name is in `type`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type")]
 pub enum AgentEvent {
     /// A turn begins.
@@ -177,6 +178,11 @@ pub enum AgentEvent {
         model: String,
         /// Who serves it.
         provider: String,
+    },
+    /// What the person said, with which the turn began.
+    UserMessage {
+        /// In words.
+        message: String,
     },
     /// The model says something.
     AgentMessageDelta {

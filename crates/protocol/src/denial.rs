@@ -1,9 +1,12 @@
 //! What the sandbox refused, as facts.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// One thing that a command tried and its sandbox refused.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 pub struct DenialEvidence {
     /// What was tried.
     pub operation: DeniedOperation,
@@ -17,7 +20,9 @@ pub struct DenialEvidence {
 }
 
 /// What a command tried.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum DeniedOperation {
     /// To write to something that is there.
@@ -43,7 +48,9 @@ pub enum DeniedOperation {
 }
 
 /// Why the sandbox refused something.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum DenialRule {
     /// It lies outside the writable roots.
@@ -59,7 +66,7 @@ pub enum DenialRule {
 }
 
 /// All that was refused to one command.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Denials {
     /// Each thing once, in the order of the first attempts; no more than [`Denials::MOST`].
     #[serde(rename = "denials", skip_serializing_if = "Vec::is_empty", default)]

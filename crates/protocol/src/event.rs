@@ -7,11 +7,12 @@ use crate::{
 };
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
 /// One step of a call, as every front end sees it. On the wire its name is in `type`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type")]
 pub enum Event {
     /// The command is about to be started.
@@ -51,7 +52,7 @@ pub enum Event {
 }
 
 /// What happened in a subagent.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SubAgentEvent {
     /// Its name, such as `review-1`; below a subagent, `review-1/tests-2`.
     pub agent: String,
@@ -60,7 +61,7 @@ pub struct SubAgentEvent {
 }
 
 /// An event with its place in the session's one line of events.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SessionEvent {
     /// Its number, from 1, without gaps.
     pub seq: u64,
@@ -70,7 +71,7 @@ pub struct SessionEvent {
 }
 
 /// Files are about to be changed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PatchApplyBegin {
     /// The call it belongs to.
     pub call_id: CallId,
@@ -81,7 +82,7 @@ pub struct PatchApplyBegin {
 }
 
 /// Files were changed, or not.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PatchApplyEnd {
     /// The call it belongs to.
     pub call_id: CallId,
@@ -92,7 +93,7 @@ pub struct PatchApplyEnd {
 }
 
 /// All that a turn changed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TurnDiff {
     /// As a unified diff.
     pub unified_diff: String,
@@ -102,7 +103,7 @@ pub struct TurnDiff {
 }
 
 /// A sentence for a person.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Notice {
     /// The call it is about, if it is about one.
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -112,7 +113,7 @@ pub struct Notice {
 }
 
 /// The command is about to be started.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ExecCommandBegin {
     /// The call it belongs to.
     pub call_id: CallId,
@@ -129,7 +130,7 @@ pub struct ExecCommandBegin {
 }
 
 /// A piece of output, at most 8 KiB.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ExecCommandOutputDelta {
     /// The call it belongs to.
     pub call_id: CallId,
@@ -161,7 +162,7 @@ impl ExecCommandOutputDelta {
 }
 
 /// The call's share of output events is used up.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ExecCommandOutputOmitted {
     /// The call it belongs to.
     pub call_id: CallId,
@@ -170,7 +171,7 @@ pub struct ExecCommandOutputOmitted {
 }
 
 /// The command ended.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ExecCommandEnd {
     /// The call it belongs to.
     pub call_id: CallId,
@@ -182,7 +183,7 @@ pub struct ExecCommandEnd {
 }
 
 /// The stream that output was written to. A terminal has only one: its output counts as stdout.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 pub enum OutputStream {
     /// Standard output.
     Stdout,
@@ -191,7 +192,7 @@ pub enum OutputStream {
 }
 
 /// How the bytes of a chunk are written in JSON.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum Encoding {
     /// As they are: the chunk is valid UTF-8.
     #[serde(rename = "utf-8")]

@@ -1,5 +1,6 @@
 //! What is to be executed, before anybody judged it.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -67,7 +68,7 @@ pub enum SandboxPermissions {
 }
 
 /// The means by which the operating system confines a command.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SandboxType {
     /// Nothing confines it.

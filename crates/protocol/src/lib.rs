@@ -24,6 +24,7 @@ mod visible;
 pub use approval::{AnsweredBy, ApplyPatchApprovalRequest, ApprovalId, ApprovalResponse};
 pub use approval::{AskForApproval, ExecApprovalRequest, GrantOffer, GrantScope, Offers};
 pub use approval::{PatchChange, PatchChangeKind, ReviewDecision, RiskAssessment, RiskLevel};
+pub use approval::{beginning_of_diff, beginnings_of_diffs};
 pub use call_id::CallId;
 pub use codex_err::CodexErr;
 pub use conversation::{AgentEvent, CallInput, ResponseItem, Role, SessionSource};
@@ -50,4 +51,4 @@ pub use unified_exec::{ListProcessesToolCallParams, ReadOutputToolCallParams, Re
 pub use unified_exec::{
     ProcessInfo, ProcessState, ProcessWoke, ScreenReply, TerminalSizeParams, UnifiedExecReply,
 };
-pub use visible::{is_invisible, visible, visible_line};
+pub use visible::{is_invisible, is_odd_blank, visible, visible_line};

@@ -1,6 +1,7 @@
 //! What a command left behind when it ended.
 
 use crate::{Denials, ExecError};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -17,7 +18,7 @@ pub const SIGNAL_INTERRUPT: i32 = 2;
 pub const SIGNAL_KILL: i32 = 9;
 
 /// The result of one command.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ExecToolCallOutput {
     /// The command's own exit code, 124 after a timeout, 128 + n after signal n.
     pub exit_code: i32,
@@ -32,6 +33,7 @@ pub struct ExecToolCallOutput {
     pub aggregated_output: StreamOutput,
     /// From spawn to exit.
     #[serde(rename = "duration_ms", with = "millis")]
+    #[schemars(with = "u64")]
     pub duration: Duration,
     /// The time limit ended it.
     pub timed_out: bool,
@@ -85,7 +87,7 @@ impl ExecToolCallOutput {
 }
 
 /// The text of one stream, and how much of it this is.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct StreamOutput {
     /// The text; where the middle was dropped a line says so.
     pub text: String,
@@ -103,7 +105,7 @@ pub struct StreamOutput {
 
 /// The file that an output goes to when it is more than memory holds: how much of it is there, and
 /// why the rest is not.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Spilled {
     /// What the file can be asked for by; there is none when it could not be made.
     #[serde(skip_serializing_if = "Option::is_none", default)]

@@ -1,6 +1,7 @@
 //! What a session allows its commands to touch, as a person configured it.
 
 use crate::SandboxType;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
@@ -9,6 +10,19 @@ use std::path::{Path, PathBuf};
 pub const PROTECTED_NAMES: [&str; 3] = [".git", ".codex", ".agents"];
 
 /// The session's policy on files and network. On the wire its name is in `mode`.
+///
+/// ```
+/// use sandgate_protocol::{NetworkAccess, SandboxPolicy};
+///
+/// let policy = SandboxPolicy::workspace_write();
+/// assert_eq!(policy.network_access(), NetworkAccess::Restricted);
+///
+/// let policy: SandboxPolicy = serde_json::from_str(
+///     r#"{ "mode": "workspace-write", "writable_roots": ["/home/me/.cache"], "network_access": true }"#,
+/// )?;
+/// assert_eq!(policy.network_access(), NetworkAccess::Enabled);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "mode", rename_all = "kebab-case")]
 pub enum SandboxPolicy {
@@ -114,7 +128,7 @@ pub enum SandboxablePreference {
 }
 
 /// What a machine's sandbox can enforce.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Enforcement {
     /// What confines commands here.
     pub sandbox: SandboxType,

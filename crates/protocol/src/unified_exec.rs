@@ -253,7 +253,7 @@ pub enum ProcessState {
 }
 
 /// Something happened to a live process while nobody waited for it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ProcessWoke {
     /// The call that started it.
     pub call_id: CallId,

@@ -5,6 +5,18 @@ use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 
 /// What of the person's environment a command is given: `shell_environment_policy`.
+///
+/// ```
+/// use sandgate_runtime::{InheritEnvironment, ShellEnvironmentPolicy};
+///
+/// let policy = ShellEnvironmentPolicy {
+///     inherit: InheritEnvironment::Core,
+///     exclude: vec!["AWS_*".to_owned()],
+///     set: [("CI".to_owned(), "1".to_owned())].into(),
+///     ..ShellEnvironmentPolicy::default()
+/// };
+/// # let _ = policy;
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ShellEnvironmentPolicy {
     /// Where it begins.

@@ -3,11 +3,45 @@
 //! A front end starts one [`Runtime`] and a [`Session`] in it, has its commands, calls and patches made
 //! through a [`Requester`], and listens to the session's [`Events`]. It names no type of the sandbox and none of the process layer: the few that it
 //! needs it has from here. Names are looked up here and nowhere else, before anything is judged.
+//!
+//! # A command through the gate
+//!
+//! ```
+//! use sandgate_runtime::{AskedCommand, CommandLine, Runtime, Session, SessionConfig, new_call_id};
+//! use std::sync::Arc;
+//!
+//! # #[cfg(unix)]
+//! fn main() -> Result<(), Box<dyn std::error::Error>> {
+//!     // First of all, while the program has no threads: on Linux this forks.
+//!     let runtime = Arc::new(Runtime::start()?);
+//!     tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+//!         let workspace = tempfile::tempdir()?;
+//!         let mut config = SessionConfig::new(workspace.path().to_owned());
+//!         config.own_env = std::env::vars_os().collect();
+//!         let session = Session::start(runtime, config)?;
+//!
+//!         let requester = session.requester();
+//!         let turn = requester.begin_turn();
+//!         let words = ["echo", "hello through the gate"].map(str::to_owned);
+//!         let asked = AskedCommand::new(CommandLine::Argv(words.to_vec()));
+//!         let ran = requester.run_command(&new_call_id(), asked, &turn).await?;
+//!         let output = ran.output.output;
+//!         assert_eq!((output.exit_code, output.stdout.text.as_str()), (0, "hello through the gate\n"));
+//!         Ok(())
+//!     })
+//! }
+//! # #[cfg(not(unix))]
+//! # fn main() {}
+//! ```
+//!
+//! `docs/library.md` goes on from here to an agent with a person who is asked, and `docs/extending.md` to tools of one's
+//! own.
 
 #![forbid(unsafe_code)]
 
 mod approval;
 pub mod audit;
+mod contents;
 #[cfg(unix)]
 pub mod daemon;
 mod deltas;
@@ -35,6 +69,7 @@ mod served;
 mod session;
 #[cfg(unix)]
 mod snapshot;
+mod steady_path;
 mod telemetry;
 mod terminal;
 mod tools;
@@ -92,8 +127,15 @@ pub use sandgate_process::Login;
 pub use sandgate_process::ModelFormat;
 /// What became of the file that holds all of a command's output.
 pub use sandgate_process::SpillReport;
+/// Reads and writes at a place of a file.
+pub use sandgate_process::{read_exact_at, write_all_at};
 /// What becomes of commands where something of the sandbox is missing.
 pub use sandgate_sandbox::PartialEnforcement;
 
 /// The levers by which a front end ends a running command.
 pub use sandgate_process::Stop;
+
+/// The examples of the page for those who build on these crates.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/library.md")]
+mod page {}

@@ -10,7 +10,7 @@ pub use sandgate_policy::explain::{
     ExplainedRedirection, ExplainedRequirement, ExplainedRule, ExplainedRuling, ExplainedTerms,
     ExplainedWord, Explanation, class_of, explain,
 };
-pub use sandgate_policy::rules::{Decision, Rule, Rules, propose};
+pub use sandgate_policy::rules::{Decision, Rule, Rules, obeys_files, propose};
 pub use sandgate_policy::{
     ApprovalStore, Class, Judgement, Ruling, SandboxAvailability, Surroundings, Terms, judge,
 };
@@ -20,6 +20,15 @@ pub use sandgate_policy::{
 ///
 /// # Errors
 /// When there is no such directory.
+///
+/// ```
+/// use sandgate_runtime::policy::{Class, Rules, judge, surroundings};
+///
+/// let around = surroundings(&std::env::temp_dir())?;
+/// let argv = ["ls", "-l"].map(str::to_owned);
+/// assert_eq!(judge(&argv, &around, &Rules::default()).class, Class::Safe);
+/// # Ok::<(), sandgate_runtime::RuntimeError>(())
+/// ```
 pub fn surroundings(directory: &Path) -> Result<Surroundings, RuntimeError> {
     let cwd = resolve::directory(directory)?;
     let git_runs = Repositories::default().runs(&cwd, &std::env::vars_os().collect());

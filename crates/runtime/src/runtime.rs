@@ -12,6 +12,14 @@ use std::sync::Arc;
 
 /// What commands are run by. A front end makes one and keeps it as long as it lives; when it goes, everything
 /// that was started through it ends, and the files of its session are removed.
+///
+/// ```
+/// # #[cfg(unix)] {
+/// let runtime = sandgate_runtime::Runtime::start()?.with_shell("sh")?;
+/// assert!(runtime.shell_path().ends_with("sh"));
+/// # }
+/// # Ok::<(), sandgate_runtime::RuntimeError>(())
+/// ```
 pub struct Runtime {
     pub(crate) spawner: Spawner,
     pub(crate) sandbox: SandboxManager,

@@ -202,6 +202,7 @@ impl Approvable for Request {
             cwd: self.params.cwd.clone(),
             sandbox_permissions: self.params.sandbox_permissions,
             tty: false,
+            runs: Vec::new(),
         }]
     }
 

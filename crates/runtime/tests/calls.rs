@@ -416,3 +416,36 @@ async fn what_keeps_names_free_is_not_listed() {
     let (_, entries) = text(&listed).split_once('\n').unwrap();
     assert_eq!(entries, "  a\n");
 }
+
+/// spec APPROVAL.51: A script that was approved for the session is asked about again when it was changed,
+/// whether it is run by its path, by an interpreter, by a wrapper or from a script.
+#[cfg(unix)]
+#[tokio::test]
+async fn a_script_that_was_changed_is_asked_about_again() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let scene = Scene::new(AskForApproval::UnlessTrusted, SandboxPolicy::workspace_write());
+    let script = scene.path().join("build.sh");
+    let write = |text: &str| {
+        fs::write(&script, format!("#!/bin/sh\n{text}\n")).unwrap();
+        fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
+    };
+    for command in [
+        json!(["./build.sh"]),
+        json!(["sh", "build.sh"]),
+        json!(["env", "NAME=value", "./build.sh"]),
+        json!(["bash", "-c", "./build.sh && echo done"]),
+    ] {
+        let is_asked = async |decision: ReviewDecision| {
+            let arguments = json!({ "command": command });
+            let (_, events) = scene.call_answered("shell", arguments, decision).await;
+            events.iter().any(|event| matches!(event, Event::ExecApprovalRequest(_)))
+        };
+        write("echo one");
+        assert!(is_asked(ReviewDecision::ApprovedForSession).await, "{command}");
+        assert!(!is_asked(ReviewDecision::DENIED).await, "{command}");
+        write("echo two");
+        assert!(is_asked(ReviewDecision::DENIED).await, "{command} after a change");
+        write("echo one");
+        assert!(!is_asked(ReviewDecision::DENIED).await, "{command} is what was approved");
+    }
+}

@@ -6,12 +6,14 @@ use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
 /// A granted command with its confinement in place. Only the sandbox manager makes one.
+///
+/// See [`SandboxManager::transform`](crate::SandboxManager::transform).
 #[derive(Debug, Clone)]
 pub struct ExecEnv {
     params: ExecParams,
     sandbox: SandboxType,
     #[cfg(target_os = "linux")]
-    cage: Option<std::sync::Arc<crate::linux::Cage>>,
+    site: Option<std::sync::Arc<crate::linux::Site>>,
     #[cfg(target_os = "macos")]
     seatbelt: Option<std::sync::Arc<crate::macos::Seatbelt>>,
     #[cfg(windows)]
@@ -24,7 +26,7 @@ impl ExecEnv {
             params,
             sandbox,
             #[cfg(target_os = "linux")]
-            cage: None,
+            site: None,
             #[cfg(target_os = "macos")]
             seatbelt: None,
             #[cfg(windows)]
@@ -33,14 +35,14 @@ impl ExecEnv {
     }
 
     #[cfg(target_os = "linux")]
-    pub(crate) fn caged(params: ExecParams, cage: std::sync::Arc<crate::linux::Cage>) -> Self {
-        Self { params, sandbox: SandboxType::LinuxSeccomp, cage: Some(cage) }
+    pub(crate) fn caged(params: ExecParams, site: std::sync::Arc<crate::linux::Site>) -> Self {
+        Self { params, sandbox: SandboxType::LinuxSeccomp, site: Some(site) }
     }
 
-    /// What its process must enter before the program runs.
+    /// The cage that its process must enter before the program runs.
     #[cfg(target_os = "linux")]
-    pub fn cage(&self) -> Option<&std::sync::Arc<crate::linux::Cage>> {
-        self.cage.as_ref()
+    pub fn site(&self) -> Option<&std::sync::Arc<crate::linux::Site>> {
+        self.site.as_ref()
     }
 
     #[cfg(target_os = "macos")]

@@ -11,6 +11,22 @@ use sandgate_protocol::{
 };
 
 /// Applies a grant's terms to its command.
+///
+/// One serves all commands of a session: what is costly to find out (what this machine can do, where protected names
+/// are) is found out once.
+///
+/// ```
+/// use sandgate_protocol::{SandboxPolicy, SandboxablePreference};
+/// use sandgate_sandbox::{PartialEnforcement, SandboxManager, Selected};
+///
+/// let manager = SandboxManager::new();
+/// let policy = SandboxPolicy::ReadOnly;
+/// match manager.select_initial(&policy, SandboxablePreference::Auto, PartialEnforcement::Refused) {
+///     Selected::Confined(sandbox) => println!("by {sandbox:?}"),
+///     Selected::Refused(why) => println!("not at all: {why}"),
+///     Selected::Unconfined(_) | Selected::NeedsApproval(_) => unreachable!("all of it is wanted"),
+/// }
+/// ```
 #[derive(Debug, Default)]
 pub struct SandboxManager {
     #[cfg(target_os = "linux")]
@@ -104,9 +120,10 @@ impl SandboxManager {
         return self.cages.confine(params, &policy, &workspace, &extras, network, self.ours());
         #[cfg(not(target_os = "linux"))]
         {
-            let layout =
-                crate::Layout::beside(&policy, &workspace, &params.env, &extras, &self.ours())?;
-            self.confine(params, &layout, network)
+            let ours = self.ours();
+            let roots =
+                crate::roots::Unsearched::of(&policy, &workspace, &params.env, &extras, ours)?;
+            self.confine(params, &roots.search(), network)
         }
     }
 

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 /// Opens sessions as the person's settings say. Both ways read files, and block while they do.
 pub trait Opener: Send + Sync {
-    /// A session for calls.
+    /// A session for calls. What they change together is not told.
     ///
     /// # Errors
     /// When the settings are not in order or the workspace cannot be used.

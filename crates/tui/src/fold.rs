@@ -120,6 +120,8 @@ impl App {
             | AgentEvent::TaskStarted { .. }
             | AgentEvent::TaskComplete { .. }
                 if agent.is_some() => {}
+            // The person wrote it here, and sees it.
+            AgentEvent::UserMessage { .. } => {}
             AgentEvent::TaskStarted { .. } => self.working("thinks"),
             AgentEvent::AgentMessageDelta { delta } => self.says(delta),
             AgentEvent::AgentMessage { message } => self.said(message),

@@ -111,7 +111,7 @@ pub(super) async fn output_by_tokio(program: &Path) -> anyhow::Result<()> {
 ///
 /// # Errors
 /// [`Impossible`] when there is none.
-pub(super) fn find(name: &str) -> anyhow::Result<PathBuf> {
+pub(crate) fn find(name: &str) -> anyhow::Result<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let found = std::env::split_paths(&path).map(|dir| dir.join(name)).find(|file| file.is_file());
     found.ok_or_else(|| Impossible(format!("there is no program called `{name}`")).into())
@@ -124,7 +124,7 @@ pub(super) fn true_program() -> anyhow::Result<PathBuf> {
 }
 
 /// A path or a word as text, for an argument of a command.
-pub(super) fn text(word: impl AsRef<OsStr>) -> anyhow::Result<String> {
+pub(crate) fn text(word: impl AsRef<OsStr>) -> anyhow::Result<String> {
     let word = word.as_ref();
     word.to_str().map(str::to_owned).with_context(|| format!("{} is no text", word.display()))
 }

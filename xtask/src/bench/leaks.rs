@@ -71,7 +71,7 @@ impl Census {
         Ok(Self {
             descriptors: descriptors(std::process::id())?,
             nursery_descriptors: descriptors(nursery)?,
-            threads: threads()?,
+            threads: threads(std::process::id())?,
             zombies: processes.iter().filter(|&&pid| is_zombie(pid)).count(),
             processes: processes.len(),
         })

@@ -15,14 +15,14 @@ use tokio::runtime::{Builder, Runtime};
 const LIMIT: Duration = Duration::from_secs(300);
 
 /// A spawner that is ready, and a runtime of one thread.
-pub(super) struct Library {
-    pub(super) spawner: Spawner,
-    pub(super) runtime: Runtime,
+pub(crate) struct Library {
+    pub(crate) spawner: Spawner,
+    pub(crate) runtime: Runtime,
 }
 
 impl Library {
     /// The spawner comes first: it forks, and that is best done before there are threads.
-    pub(super) fn start() -> anyhow::Result<Self> {
+    pub(crate) fn start() -> anyhow::Result<Self> {
         let spawner = Spawner::start()?;
         Ok(Self { spawner, runtime: runtime()? })
     }
@@ -33,7 +33,7 @@ impl Library {
     }
 }
 
-pub(super) fn runtime() -> anyhow::Result<Runtime> {
+pub(crate) fn runtime() -> anyhow::Result<Runtime> {
     Builder::new_current_thread().enable_all().build().context("cannot make a runtime")
 }
 
@@ -74,7 +74,7 @@ pub(super) fn granted_with(
 }
 
 /// A command that nobody has granted yet, in this program's environment.
-pub(super) fn params(program: &Path, args: &[&str]) -> anyhow::Result<ExecParams> {
+pub(crate) fn params(program: &Path, args: &[&str]) -> anyhow::Result<ExecParams> {
     let name = super::bare::text(program)?;
     Ok(ExecParams {
         command: std::iter::once(name.as_str())
@@ -92,7 +92,7 @@ pub(super) fn params(program: &Path, args: &[&str]) -> anyhow::Result<ExecParams
 }
 
 /// Output that nobody looks at while it comes.
-pub(super) struct Nowhere;
+pub(crate) struct Nowhere;
 
 impl OutputSink for Nowhere {
     async fn write(&mut self, _stream: OutputStream, _bytes: &[u8]) -> io::Result<()> {

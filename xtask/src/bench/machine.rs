@@ -5,7 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The machine, and how busy it was.
 #[derive(Debug, Serialize)]
-pub(super) struct Machine {
+pub(crate) struct Machine {
     pub(super) kernel: String,
     pub(super) cores: usize,
     /// The load of the last minute, before the run.
@@ -37,7 +37,7 @@ pub(crate) fn kernel() -> String {
     kernel.trim().to_owned()
 }
 
-pub(super) fn describe(load_before: Option<String>) -> Machine {
+pub(crate) fn describe(load_before: Option<String>) -> Machine {
     Machine {
         kernel: kernel(),
         cores: std::thread::available_parallelism().map_or(1, usize::from),
@@ -47,7 +47,7 @@ pub(super) fn describe(load_before: Option<String>) -> Machine {
 }
 
 /// The load of the last minute.
-pub(super) fn load_average() -> Option<String> {
+pub(crate) fn load_average() -> Option<String> {
     let loads = std::fs::read_to_string("/proc/loadavg").ok()?;
     loads.split(' ').next().map(str::to_owned)
 }

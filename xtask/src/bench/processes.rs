@@ -10,7 +10,7 @@ use std::fs;
 use std::time::{Duration, Instant};
 
 /// Every process below this one, those that have ended and were not waited for included.
-pub(super) fn descendants(pid: u32) -> Vec<u32> {
+pub(crate) fn descendants(pid: u32) -> Vec<u32> {
     let tasks = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
     let lists = tasks.filter_map(|task| fs::read_to_string(task.path().join("children")).ok());
     let mut found = Vec::new();
@@ -24,20 +24,20 @@ pub(super) fn descendants(pid: u32) -> Vec<u32> {
 }
 
 /// Whether a process has ended and was not waited for.
-pub(super) fn is_zombie(pid: u32) -> bool {
+pub(crate) fn is_zombie(pid: u32) -> bool {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     // The name before it may hold anything; the last parenthesis ends it.
     stat.rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with('Z'))
 }
 
 /// How many descriptors a process has open.
-pub(super) fn descriptors(pid: u32) -> anyhow::Result<usize> {
+pub(crate) fn descriptors(pid: u32) -> anyhow::Result<usize> {
     entries(&format!("/proc/{pid}/fd"))
 }
 
-/// How many threads this process has.
-pub(super) fn threads() -> anyhow::Result<usize> {
-    entries("/proc/self/task")
+/// How many threads a process has.
+pub(crate) fn threads(pid: u32) -> anyhow::Result<usize> {
+    entries(&format!("/proc/{pid}/task"))
 }
 
 fn entries(directory: &str) -> anyhow::Result<usize> {
@@ -62,6 +62,11 @@ pub(super) fn peak_memory(pid: u32) -> anyhow::Result<u64> {
     memory(&pid.to_string(), "VmHWM")
 }
 
+/// The memory that a process holds, in bytes, with all that it shares.
+pub(crate) fn resident_memory(pid: u32) -> anyhow::Result<u64> {
+    memory(&pid.to_string(), "VmRSS")
+}
+
 /// The memory that a process holds, in bytes. What it shares with others counts in parts.
 ///
 /// # Errors
@@ -73,7 +78,7 @@ pub(super) fn proportional_memory(pid: u32) -> anyhow::Result<u64> {
 }
 
 /// What a process calls itself.
-pub(super) fn name_of(pid: u32) -> Option<String> {
+pub(crate) fn name_of(pid: u32) -> Option<String> {
     let name = fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;
     Some(name.trim_end().to_owned())
 }
@@ -98,12 +103,12 @@ fn field_in_kib(status: &str, field: &str) -> Option<u64> {
 }
 
 /// Processes whose end is watched, by handles that cannot come to mean another process.
-pub(super) struct Watched(Vec<OwnedFd>);
+pub(crate) struct Watched(Vec<OwnedFd>);
 
 impl Watched {
     /// # Errors
     /// [`Impossible`] on a kernel without such handles; otherwise when one has ended already.
-    pub(super) fn open(pids: &[u32]) -> anyhow::Result<Self> {
+    pub(crate) fn open(pids: &[u32]) -> anyhow::Result<Self> {
         let open = |&pid: &u32| -> anyhow::Result<OwnedFd> {
             let id = i32::try_from(pid).ok().and_then(Pid::from_raw).context("no process id")?;
             pidfd_open(id, PidfdFlags::empty()).map_err(|errno| match errno {
@@ -118,7 +123,7 @@ impl Watched {
     ///
     /// # Errors
     /// When some are still there after `patience`.
-    pub(super) fn all_gone(mut self, patience: Duration) -> anyhow::Result<Instant> {
+    pub(crate) fn all_gone(mut self, patience: Duration) -> anyhow::Result<Instant> {
         let limit = Instant::now() + patience;
         while !self.0.is_empty() {
             let mut fds: Vec<_> = self.0.iter().map(|fd| PollFd::new(fd, PollFlags::IN)).collect();

@@ -5,18 +5,18 @@ use std::time::{Duration, Instant};
 
 /// Times, sorted. Never empty.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Samples(Vec<Duration>);
+pub(crate) struct Samples(Vec<Duration>);
 
 impl Samples {
     /// # Errors
     /// When there are none.
-    pub(super) fn new(mut times: Vec<Duration>) -> anyhow::Result<Self> {
+    pub(crate) fn new(mut times: Vec<Duration>) -> anyhow::Result<Self> {
         anyhow::ensure!(!times.is_empty(), "nothing was measured");
         times.sort_unstable();
         Ok(Self(times))
     }
 
-    pub(super) fn median(&self) -> Duration {
+    pub(crate) fn median(&self) -> Duration {
         self.quantile(50)
     }
 
@@ -24,7 +24,7 @@ impl Samples {
         self.quantile(95)
     }
 
-    pub(super) fn p99(&self) -> Duration {
+    pub(crate) fn p99(&self) -> Duration {
         self.quantile(99)
     }
 

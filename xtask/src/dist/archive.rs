@@ -68,7 +68,7 @@ pub(super) fn tar_gz(entries: &[Entry], time: u64) -> anyhow::Result<Vec<u8>> {
 
 /// Bytes, compressed.
 pub(super) fn gz(bytes: &[u8]) -> anyhow::Result<Vec<u8>> {
-    let mut writer = GzBuilder::new().mtime(0).write(Vec::new(), Compression::best());
+    let mut writer = GzBuilder::new().mtime(0).write(Vec::new(), Compression::default());
     writer.write_all(bytes)?;
     Ok(writer.finish()?)
 }

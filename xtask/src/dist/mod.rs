@@ -17,6 +17,7 @@ mod sbom;
 
 use anyhow::{Context as _, bail, ensure};
 use archive::Entry;
+use figures::Start;
 use graph::Graph;
 use sha2::{Digest as _, Sha256};
 use std::fmt::Write as _;
@@ -57,9 +58,14 @@ pub(crate) fn run(args: &[String]) -> anyhow::Result<ExitCode> {
         target: wanted.target.clone(),
         time: commit_time(&root),
     };
+    let directory = output_directory(&root, &wanted.target);
+    let start = match directory.exists() {
+        true => Start::FromSome,
+        false => Start::FromNothing,
+    };
     let began = Instant::now();
-    let program = build(&root, &wanted.target)?;
-    let seconds = began.elapsed().as_secs();
+    let program = build(&root, &wanted.target, &directory)?;
+    let took = began.elapsed();
     std::fs::create_dir_all(&wanted.out)?;
     let parts = parts(&root, &program, &wanted.out.join("parts"))?;
 
@@ -83,7 +89,7 @@ pub(crate) fn run(args: &[String]) -> anyhow::Result<ExitCode> {
     for file in &files {
         println!("{}", file.display());
     }
-    let over = figures::print(&figures::of(&graph, &program, seconds)?);
+    let over = figures::print(&figures::of(&graph, &program, took, start)?);
     Ok(if over { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
@@ -120,8 +126,15 @@ fn commit_time(root: &Path) -> u64 {
     text.and_then(|text| text.trim().parse().ok()).unwrap_or(0)
 }
 
+/// Where cargo puts what is built for a release.
+fn output_directory(root: &Path, target: &str) -> PathBuf {
+    let directory =
+        std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
+    directory.join(target).join("dist")
+}
+
 /// Builds the program, and says where it is.
-fn build(root: &Path, target: &str) -> anyhow::Result<PathBuf> {
+fn build(root: &Path, target: &str, directory: &Path) -> anyhow::Result<PathBuf> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);
     command.current_dir(root).args([
@@ -137,10 +150,8 @@ fn build(root: &Path, target: &str) -> anyhow::Result<PathBuf> {
         status.success(),
         "the program was not built; if the target is missing: rustup target add {target}"
     );
-    let directory =
-        std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
     let name = if target.contains("windows") { "sandgate.exe" } else { "sandgate" };
-    Ok(directory.join(target).join("dist").join(name))
+    Ok(directory.join(name))
 }
 
 /// What is packed, by the places that it has in a tarball.

@@ -17,7 +17,7 @@ use clap::Parser;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
+use std::process::{ExitCode, Stdio};
 use trial::{Trials, Verdict};
 
 const PAGE: &str = "docs/security-comparison.md";
@@ -139,7 +139,8 @@ fn as_user(
     suite: Option<&Path>,
 ) -> anyhow::Result<Vec<Found>> {
     let directory = scratch(&home().unwrap_or_else(|| PathBuf::from("/var/tmp")))?;
-    let mut command = again(directory.path(), &tools.sandgate).map_err(anyhow::Error::msg)?;
+    let mut command = again(directory.path()).map_err(anyhow::Error::msg)?;
+    std::fs::copy(&tools.sandgate, directory.path().join("sandgate"))?;
     let json = directory.path().join("found.json");
     command.args(["escape", "--json"]).arg(&json).arg("--lent-target").arg(target);
     command.arg("--lent-program").arg(directory.path().join("sandgate"));
@@ -149,7 +150,7 @@ fn as_user(
     if let Some(only) = &cli.only {
         command.args(["--only", only]);
     }
-    let status = command.status()?;
+    let status = command.stdout(Stdio::null()).status()?;
     anyhow::ensure!(status.success(), "it ended with {status}");
     Ok(serde_json::from_str(&std::fs::read_to_string(&json)?)?)
 }

@@ -44,21 +44,13 @@ impl Manifest {
             .and_then(|package| package.get("name")?.get_ref().as_str())
             .ok_or_else(|| Unreadable { line: 1, reason: "it names no package".to_owned() })?;
         let mut dependencies = Vec::new();
-        let targets = table(root, "target").into_iter().flat_map(|targets| targets.values());
-        let targets = targets.filter_map(|target| target.get_ref().as_table());
-        for place in std::iter::once(root).chain(targets) {
-            for (section, purpose) in [
-                ("dependencies", Purpose::Product),
-                ("build-dependencies", Purpose::Product),
-                ("dev-dependencies", Purpose::Development),
-            ] {
-                for (key, value) in table(place, section).into_iter().flatten() {
-                    dependencies.push(Dependency {
-                        package: package_name(key.get_ref(), value, shared),
-                        purpose,
-                        line: line_of(text, key.span().start),
-                    });
-                }
+        for (section, purpose) in sections(root) {
+            for (key, value) in section {
+                dependencies.push(Dependency {
+                    package: package_name(key.get_ref(), value, shared),
+                    purpose,
+                    line: line_of(text, key.span().start),
+                });
             }
         }
         Ok(Self { package: package.to_owned(), dependencies })
@@ -74,6 +66,47 @@ pub(crate) fn shared_names(text: &str) -> Result<BTreeMap<String, String>, Unrea
         (key.get_ref().to_string(), package_name(key.get_ref(), value, &BTreeMap::new()))
     });
     Ok(names.collect())
+}
+
+/// The dependencies on crates of others that are chosen in a manifest, a package's or the workspace's,
+/// without a word on why, and their lines. What is taken from the workspace is explained there.
+pub(crate) fn unexplained(text: &str) -> Result<Vec<(String, usize)>, Unreadable> {
+    let root = parse(text)?;
+    let root = root.get_ref();
+    let shared = table(root, "workspace").and_then(|workspace| table(workspace, "dependencies"));
+    let own = sections(root).into_iter().map(|(section, _)| section);
+    let is_words = |text: &str| {
+        text.trim_start().strip_prefix('#').is_some_and(|text| text.contains(char::is_alphanumeric))
+    };
+    let mut found = Vec::new();
+    for (key, value) in own.chain(shared).flatten() {
+        let says = |word| value.get_ref().as_table().is_some_and(|own| own.contains_key(word));
+        let line = line_of(text, key.span().start);
+        let above = text.lines().nth(line.wrapping_sub(2)).unwrap_or_default();
+        let behind = text[value.span().end..].lines().next().unwrap_or_default();
+        if !(says("workspace") || says("path") || is_words(above) || is_words(behind)) {
+            found.push((key.get_ref().to_string(), line));
+        }
+    }
+    found.sort_by_key(|(_, line)| *line);
+    Ok(found)
+}
+
+/// The sections of a package's manifest that name dependencies, and what those are for.
+fn sections<'t, 'i>(root: &'t DeTable<'i>) -> Vec<(&'t DeTable<'i>, Purpose)> {
+    let targets = table(root, "target").into_iter().flat_map(|targets| targets.values());
+    let targets = targets.filter_map(|target| target.get_ref().as_table());
+    let mut found = Vec::new();
+    for place in std::iter::once(root).chain(targets) {
+        for (section, purpose) in [
+            ("dependencies", Purpose::Product),
+            ("build-dependencies", Purpose::Product),
+            ("dev-dependencies", Purpose::Development),
+        ] {
+            found.extend(table(place, section).map(|section| (section, purpose)));
+        }
+    }
+    found
 }
 
 fn package_name(

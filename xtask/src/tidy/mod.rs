@@ -3,6 +3,7 @@
 //! Each check is one file and one line in [`CHECKS`]. It reads a [`Tree`] and returns findings; it
 //! neither prints nor stops at the first one. `docs/spec/tidy.md` says what each check promises.
 
+mod explained;
 mod layers;
 mod leftovers;
 mod length;
@@ -13,8 +14,10 @@ mod reach;
 mod reasons;
 mod rust;
 mod spec;
+mod threats;
 mod tree;
 mod unsafety;
+mod variables;
 
 use anyhow::Context as _;
 use std::fmt;
@@ -52,6 +55,9 @@ const CHECKS: &[fn(&Tree) -> Vec<Finding>] = &[
     links::check,
     leftovers::check,
     reasons::check,
+    explained::check,
+    threats::check,
+    variables::check,
 ];
 
 /// Runs every check on the workspace and prints what they found.

@@ -5,7 +5,7 @@
 
 use super::rust::{Attribute, RustFile, attributes};
 use super::{Finding, Tree};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The two forms, as findings explain them.
 const SENTENCE_FORM: &str = "- **NAME.12** One sentence.";
@@ -57,6 +57,11 @@ pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
         findings.push(Finding::new(sentence.path, sentence.line, message));
     }
     findings
+}
+
+/// The numbers of all sentences.
+pub(super) fn numbers(tree: &Tree) -> BTreeSet<String> {
+    read_sentences(tree, &mut Vec::new()).into_keys().collect()
 }
 
 fn fault_of(quote: &Quote, sentence: Option<&Sentence<'_>>) -> Option<String> {

@@ -216,10 +216,12 @@ impl Conversation {
     /// Takes one turn: what a person says, and all that the model does about it.
     pub async fn turn(&mut self, input: UserInput, stop: &Stop) -> TurnEnd {
         self.tell_surroundings();
+        let message = input.text.clone();
         self.history.keep(input.into_item());
         let turn = self.requester.begin_turn().stopped_by(&stop.child());
         let (model, provider) = (self.options.model.clone(), self.provider.name().to_owned());
         self.requester.tell(AgentEvent::TaskStarted { model, provider }).await;
+        self.requester.tell(AgentEvent::UserMessage { message }).await;
         tokio::select! {
             () = turn.cancellation().cancelled() => {}
             () = self.mcp.settled() => {}

@@ -95,6 +95,7 @@ impl Approvable for McpCall {
             cwd: self.workspace.clone(),
             sandbox_permissions: SandboxPermissions::UseDefault,
             tty: false,
+            runs: Vec::new(),
         }]
     }
 

@@ -57,7 +57,7 @@ async fn what_happens_is_told_as_it_happens() {
         }
     }
     names.dedup();
-    let expected = "TaskStarted TokenCount ToolCallBegin ExecCommandBegin ExecCommandOutputDelta \
+    let expected = "TaskStarted UserMessage TokenCount ToolCallBegin ExecCommandBegin ExecCommandOutputDelta \
                     ExecCommandEnd ToolCallEnd AgentMessageDelta AgentMessage TokenCount TaskComplete";
     assert_eq!(names.join(" "), expected);
 }

@@ -63,7 +63,8 @@ mod tests {
             workspace: fake.clone(),
             conversation: Some(fake.clone()),
         };
-        let question = OpenQuestion { id: fake, asker, asked: Timestamp::now(), question };
+        let asked = Timestamp::now();
+        let question = OpenQuestion { id: fake, asker, asked, question, is_cut: false };
         let text = draw(&[PendingQuestion { pid: 1, question }]);
         assert_eq!(text.lines().count(), 2, "{text}");
         assert!(!text.contains('\u{1b}'), "{text}");

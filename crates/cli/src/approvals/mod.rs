@@ -128,7 +128,7 @@ async fn at_terminal(desks: &Desks) -> Ended {
                     decider.take_back(&own_id(over), &said);
                 }
                 for new in open.iter().filter(|one| !asked.contains(one)) {
-                    if let Some(event) = by_own_id(new) {
+                    if let Some(event) = by_own_id(&whole(desks, new).await) {
                         decider.hear_from(&event, format!("\n{}\n", list::who(new)));
                     }
                 }
@@ -149,6 +149,16 @@ async fn at_terminal(desks: &Desks) -> Ended {
             }
         }
     }
+}
+
+/// A question with what the list has left out. If its program cannot be asked, the beginning is shown.
+async fn whole(desks: &Desks, listed: &PendingQuestion) -> PendingQuestion {
+    let whole = match listed.question.is_cut {
+        true => desks.question(&listed.question.id).await.ok().flatten(),
+        false => None,
+    };
+    let question = whole.unwrap_or_else(|| listed.question.clone());
+    PendingQuestion { pid: listed.pid, question }
 }
 
 /// Sessions of two programs give the same names to their questions. Here each has the name that it has on

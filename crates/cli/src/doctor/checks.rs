@@ -33,12 +33,19 @@ pub(super) fn all(cli: &CliDoctor) -> Vec<Check> {
         Ok(runtime) => checks.extend(with_runtime(Arc::new(runtime), cli)),
         Err(error) => {
             let why = visible_line(&error.to_string());
-            checks.push(Check::new("Sandbox", "a trial", State::Failed, why));
+            checks.push(not_tried(why));
         }
     }
     checks.extend(settings(&cli.session));
     checks.extend(records());
     checks
+}
+
+/// What is said when no command can be started at all.
+fn not_tried(why: impl Into<String>) -> Check {
+    Check::new("Sandbox", "a trial", State::Failed, why)
+        .means("no command can be started, so nothing works")
+        .fix("ulimit -u; ulimit -n   (the processes and files that you may have; raise what is used up)")
 }
 
 fn system(machine: &Machine) -> Vec<Check> {
@@ -60,7 +67,9 @@ fn sandbox(machine: &Machine, found: &Enforcement) -> Vec<Check> {
     if !cfg!(target_os = "linux") {
         let check = match found.is_full() {
             true => Check::new(AREA, "confinement", State::Ok, "this system's own means are used"),
-            false => Check::new(AREA, "confinement", State::Failed, found.missing.join("; ")),
+            false => Check::new(AREA, "confinement", State::Failed, found.missing.join("; ")).fix(
+                "run agents on a Linux machine, or in a container or virtual machine with Linux",
+            ),
         };
         return vec![check.means("docs/platforms.md says what was and was not tried here")];
     }
@@ -102,6 +111,7 @@ fn sandbox(machine: &Machine, found: &Enforcement) -> Vec<Check> {
                 "from version 6 on (Linux 6.12) it also keeps signals and sockets inside, which \
                  matters where namespaces are refused",
             )
+            .fix("boot a kernel of 6.12 or newer, as Debian 13 and Ubuntu 25.04 have")
         }
         version => Check::new(AREA, "Landlock", State::Ok, format!("version {version}")),
     });
@@ -116,7 +126,8 @@ fn sandbox(machine: &Machine, found: &Enforcement) -> Vec<Check> {
             Check::new(AREA, "supervisor", State::Ok, "what is refused is known, and not guessed")
         }
         false => Check::new(AREA, "supervisor", State::Warning, "nobody can be asked about calls")
-            .means("unix sockets are closed, and what was blocked is guessed from the output"),
+            .means("unix sockets are closed, and what was blocked is guessed from the output")
+            .fix("run it outside of the sandbox or tracer that is around it, or boot a kernel of 5.5 or newer"),
     });
     checks
 }
@@ -127,7 +138,7 @@ fn with_runtime(runtime: Arc<Runtime>, cli: &CliDoctor) -> Vec<Check> {
     let asynchronous = match asynchronous {
         Ok(asynchronous) => asynchronous,
         Err(error) => {
-            return vec![Check::new("Sandbox", "a trial", State::Failed, error.to_string())];
+            return vec![not_tried(error.to_string())];
         }
     };
     asynchronous.block_on(async {
@@ -153,6 +164,7 @@ async fn trial(runtime: &Arc<Runtime>) -> Check {
     let failed = |why: String| {
         Check::new(AREA, NAME, State::Failed, visible_line(&why))
             .means("commands cannot be confined here, so nothing runs unless you let it run freely")
+            .fix("sandgate sandbox --status   (what is missing; the lines above say how to get it)")
     };
     let session = match Session::start(Arc::clone(runtime), config) {
         Ok(session) => session,
@@ -195,7 +207,8 @@ fn shells(runtime: &Runtime) -> Vec<Check> {
         .collect();
     checks.push(match others.is_empty() {
         true => Check::new(AREA, "found", State::Warning, "neither bash nor zsh, fish or dash")
-            .means("scripts run by sh, and are judged as such"),
+            .means("scripts run by sh, and are judged as such")
+            .fix("sudo apt install bash   (or dnf, pacman, apk)"),
         false => Check::new(AREA, "found", State::Ok, others.join(", ")),
     });
     checks
@@ -217,7 +230,8 @@ async fn model(runtime: Arc<Runtime>, cli: &CliDoctor) -> Check {
                 State::Failed,
                 visible_line(&error.into_message()),
             )
-            .means("sandgate exec, review and the terminal interface need it; run does not");
+            .means("sandgate exec, review and the terminal interface need it; run does not")
+            .fix("sandgate config validate   (and docs/models.md for keys)");
         }
     };
     agent.keys.run_by(&runtime);
@@ -239,14 +253,18 @@ async fn model(runtime: Arc<Runtime>, cli: &CliDoctor) -> Check {
         }
         Ok(Err(ModelError::Key(why))) => {
             Check::new(AREA, "provider", State::Failed, visible_line(&why))
+                .means("nothing can be asked of the model without a key")
+                .fix("set the variable that is named, or key_file or key_command (docs/models.md)")
         }
         Ok(Err(error)) => {
             Check::new(AREA, "provider", State::Failed, visible_line(&error.to_string()))
                 .means("nothing could be asked of the model just now")
+                .fix("sandgate config show --origin   (look at base_url, and at HTTPS_PROXY)")
         }
         Err(_) => {
             let found = format!("{name} did not answer within {} s", PATIENCE.as_secs());
             Check::new(AREA, "provider", State::Failed, found)
+                .means("nothing could be asked of the model just now")
                 .fix("look at the network, at HTTPS_PROXY and at base_url of the provider")
         }
     }
@@ -257,7 +275,8 @@ fn settings(session: &CliSession) -> Vec<Check> {
     const AREA: &str = "Settings";
     let Some(home) = config_home() else {
         let check = Check::new(AREA, "directory", State::Failed, "there is no home directory");
-        return vec![check.fix("set HOME, or CODEX_HOME")];
+        let check = check.means("there is nowhere to keep settings, rules and the log");
+        return vec![check.fix("export HOME=/home/you   (or CODEX_HOME)")];
     };
     let mut checks = Vec::new();
     let file = home.join(CONFIG_FILE);
@@ -270,6 +289,7 @@ fn settings(session: &CliSession) -> Vec<Check> {
             Ok(warnings) => {
                 let found = format!("{name} is in order, with {warnings} to look at");
                 Check::new(AREA, "config.toml", State::Warning, found)
+                    .means("what is not known is not used")
                     .fix("sandgate config validate")
             }
             Err(why) => Check::new(AREA, "config.toml", State::Failed, visible_line(&why))
@@ -336,6 +356,10 @@ fn records() -> Vec<Check> {
                 .fix("sandgate audit verify")
         }
         Err(error) => Check::new(AREA, "audit", State::Failed, visible_line(&error.to_string()))
-            .means("with on_failure = \"stop\", which is the default, no command runs"),
+            .means("with on_failure = \"stop\", which is the default, no command runs")
+            .fix(format!(
+                "chmod 700 {} && sandgate audit verify",
+                visible_line(&directory.to_string_lossy())
+            )),
     }]
 }

@@ -76,7 +76,7 @@ impl Machine {
         if self.is_sandboxed {
             causes.push(Cause::new(
                 "this runs inside a sandbox of Sandgate or Codex, which makes no further ones",
-                [],
+                ["run it in a terminal of your own, outside of that sandbox"],
             ));
         }
         if self.max_user_namespaces == Some(0) {
@@ -146,7 +146,10 @@ impl Machine {
     pub(super) fn why_no_landlock(&self) -> Cause {
         let is_old = self.kernel.as_deref().and_then(version).is_some_and(|at| at < (5, 13));
         match &self.modules {
-            _ if is_old => Cause::new("the kernel is older than 5.13, which brought it", []),
+            _ if is_old => Cause::new(
+                "the kernel is older than 5.13, which brought it",
+                ["boot a kernel of 5.13 or newer; 6.12 has all of it"],
+            ),
             Some(modules) if !modules.split(',').any(|name| name.trim() == "landlock") => {
                 let on = format!("lsm=landlock,{}", modules.trim());
                 Cause {
@@ -157,9 +160,15 @@ impl Machine {
             _ if self.container.is_some() => Cause::new(
                 "this is a container, whose filter refuses it; newer versions of Docker and Podman \
                  allow it",
-                [],
+                ["docker run --security-opt seccomp=unconfined …"],
             ),
-            _ => Cause::new("the kernel is built without it, or it is switched off", []),
+            _ => Cause::new(
+                "the kernel is built without it, or it is switched off",
+                [
+                    "grep LANDLOCK /boot/config-$(uname -r)   (a kernel with =y, and lsm=landlock,… on \
+                  its command line)",
+                ],
+            ),
         }
     }
 }
@@ -223,5 +232,8 @@ mod tests {
         assert!(off.fix[0].contains("lsm=landlock,lockdown,capability,apparmor"), "{off:?}");
         assert!(why("6.1.0", Some("capability,landlock")).why.contains("built without"));
         assert!(why("odd", None).why.contains("built without"));
+        for (kernel, modules) in [("5.10.0", None), ("6.1.0", Some("capability")), ("odd", None)] {
+            assert!(!why(kernel, modules).fix.is_empty(), "{kernel}");
+        }
     }
 }

@@ -13,6 +13,7 @@ use crate::decide::{Decider, Feedback, lay_on_desk};
 use crate::session::PreparedSession;
 use crate::settings::{SettingsError, config_home};
 use crate::signals::Signals;
+use crate::writer::Writer;
 use crate::{exit, notes};
 use sandgate_agent::rollout::{self, Recorded, RolloutError};
 use sandgate_agent::{Conversation, McpServers, TurnEnd};
@@ -97,7 +98,8 @@ async fn work(
     let decide = arguments.session.decide();
     let decider = Decider::new(&decide, Feedback::ToModel)?;
     let approver = decider.can_answer().then(|| session.approver(decide.answering()));
-    let show = Show::new(arguments.json);
+    let json = arguments.json.then(|| Writer::start(&stop)).transpose()?;
+    let show = Show::new(json);
     let _on_desk = lay_on_desk(&session, &decide, &decider, Some(conversation.id())).await?;
     let mut watch = Watch::new(show, decider, approver, stop.clone());
     let input = arguments.input;
@@ -187,28 +189,31 @@ impl Watch {
         work: impl Future<Output = T> + Send + 'static,
     ) -> io::Result<T> {
         let mut working = tokio::spawn(work);
-        let interrupted = self.stop.interrupt.clone();
+        let stop = self.stop.clone();
+        // To end one command and to let the model go on is not what Ctrl-C is pressed for. This does not
+        // wait for whoever reads what is shown here.
+        let calling_off = tokio::spawn(async move {
+            stop.interrupt.cancelled().await;
+            stop.cancel.cancel();
+        });
         let ended = loop {
             tokio::select! {
                 biased;
-                // To end one command and to let the model go on is not what Ctrl-C is pressed for.
-                () = interrupted.cancelled(), if !self.stop.cancel.is_cancelled() => {
-                    self.stop.cancel.cancel();
-                }
-                Some(event) = events.next() => self.hear(&event)?,
-                _ = self.decider.answer(self.approver.as_ref()) => self.answered()?,
+                Some(event) = events.next() => self.hear(&event).await?,
+                _ = self.decider.answer(self.approver.as_ref()) => self.answered().await?,
                 ended = &mut working => break ended.map_err(io::Error::other)?,
             }
         };
+        calling_off.abort();
         while let Some(event) = events.try_next() {
-            self.hear(&event)?;
+            self.hear(&event).await?;
         }
-        self.show_held()?;
-        self.show.end();
+        self.show_held().await?;
+        self.show.end().await;
         Ok(ended)
     }
 
-    fn hear(&mut self, event: &Arc<SessionEvent>) -> io::Result<()> {
+    async fn hear(&mut self, event: &Arc<SessionEvent>) -> io::Result<()> {
         if let Event::ApprovalResponse(response) = &event.event {
             self.nobody |= matches!(response.answered_by, AnsweredBy::Nobody | AnsweredBy::Timeout);
         }
@@ -217,7 +222,7 @@ impl Watch {
         match was_asking && !self.show.is_json() {
             true if Show::shows(&event.event) => self.held.push(Arc::clone(event)),
             true => {}
-            false => self.show.event(event)?,
+            false => self.show.event(event).await?,
         }
         if matches!(
             event.event,
@@ -226,23 +231,26 @@ impl Watch {
             self.show.pause();
         }
         if self.decider.hear(&event.event).is_some() {
-            self.answered()?;
+            self.answered().await?;
         }
         Ok(())
     }
 
     /// A question was answered, here or elsewhere.
-    fn answered(&mut self) -> io::Result<()> {
+    async fn answered(&mut self) -> io::Result<()> {
         self.nobody |= !self.decider.unanswered().is_empty();
         if !self.decider.is_open() {
-            self.show_held()?;
+            self.show_held().await?;
             self.show.go_on();
         }
         Ok(())
     }
 
-    fn show_held(&mut self) -> io::Result<()> {
-        self.held.drain(..).try_for_each(|event| self.show.event(&event))
+    async fn show_held(&mut self) -> io::Result<()> {
+        for event in std::mem::take(&mut self.held) {
+            self.show.event(&event).await?;
+        }
+        Ok(())
     }
 
     /// Prints the last answer, tells what went wrong, and finds the exit code.

@@ -1,10 +1,12 @@
 //! What a person, or a program, sees of a model at work.
 
+use crate::writer::Writer;
 use anstream::{AutoStream, ColorChoice};
 use anstyle::{AnsiColor, Effects, Style};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use sandgate_protocol::{
-    AgentEvent, Event, ExecCommandEnd, SessionEvent, SubAgentEvent, visible, visible_line,
+    AgentEvent, Event, ExecCommandEnd, OutputStream, SessionEvent, SubAgentEvent, visible,
+    visible_line,
 };
 use sandgate_runtime::command_text;
 use std::io::{self, IsTerminal as _, Write as _};
@@ -20,7 +22,10 @@ const SHOWN_LINES: usize = 6;
 
 /// Shows a turn: for people on standard error, for programs as JSON lines on standard output.
 pub(crate) struct Show {
-    json: bool,
+    /// Where events go, if a program reads them.
+    json: Option<Writer>,
+    /// It was waited for in vain while everything was called off.
+    unread: bool,
     spinner: Option<ProgressBar>,
     colours: ColorChoice,
     /// What was said last. Shown when something follows it: otherwise it is the answer, which goes to
@@ -29,20 +34,21 @@ pub(crate) struct Show {
 }
 
 impl Show {
-    pub(crate) fn new(json: bool) -> Self {
+    /// For people, unless a program reads events from what is given here.
+    pub(crate) fn new(json: Option<Writer>) -> Self {
         let stderr = io::stderr();
-        let spinner = (!json && stderr.is_terminal()).then(|| {
+        let spinner = (json.is_none() && stderr.is_terminal()).then(|| {
             let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
             if let Ok(style) = ProgressStyle::with_template("{spinner} {msg} {elapsed:.dim}") {
                 bar.set_style(style);
             }
             bar
         });
-        Self { json, spinner, colours: AutoStream::choice(&stderr), said: None }
+        Self { json, unread: false, spinner, colours: AutoStream::choice(&stderr), said: None }
     }
 
     pub(super) fn is_json(&self) -> bool {
-        self.json
+        self.json.is_some()
     }
 
     /// Keeps still, because a person is asked something.
@@ -61,21 +67,33 @@ impl Show {
         }
     }
 
-    /// There is nothing more to see.
-    pub(super) fn end(&self) {
+    /// There is nothing more to see. Waits until all has been written.
+    pub(super) async fn end(&self) {
         self.pause();
+        if let Some(writer) = &self.json {
+            writer.finish().await;
+        }
     }
 
-    pub(super) fn event(&mut self, event: &SessionEvent) -> io::Result<()> {
-        if self.json {
-            let mut line = serde_json::to_vec(event)?;
-            line.push(b'\n');
-            let mut stdout = io::stdout().lock();
-            stdout.write_all(&line)?;
-            return stdout.flush();
+    /// Shows an event. Waits while a program is slow to read, unless everything is called off: then what it
+    /// does not read is lost.
+    pub(super) async fn event(&mut self, event: &SessionEvent) -> io::Result<()> {
+        let Some(writer) = &self.json else {
+            self.tell(&event.event, None);
+            return Ok(());
+        };
+        let mut line = serde_json::to_vec(event)?;
+        line.push(b'\n');
+        if self.unread {
+            return Ok(());
         }
-        self.tell(&event.event, None);
-        Ok(())
+        match writer.output(OutputStream::Stdout, &line).await {
+            Err(error) if error.kind() == io::ErrorKind::TimedOut => {
+                self.unread = true;
+                Ok(())
+            }
+            written => written,
+        }
     }
 
     /// Whether people see anything of an event. The pieces in which output and answers come are not shown.

@@ -75,7 +75,7 @@ async fn work(
     let decider = Decider::new(&decide, Feedback::ToModel)?;
     let approver = decider.can_answer().then(|| session.approver(decide.answering()));
     let _on_desk = lay_on_desk(&session, &decide, &decider, None).await?;
-    let mut watch = Watch::new(Show::new(false), decider, approver, stop.clone());
+    let mut watch = Watch::new(Show::new(None), decider, approver, stop.clone());
     let reviewing =
         look(session.requester(), agent.provider, agent.options, arguments.subject, stop);
     let events = session.events(Delivery::Complete).await;

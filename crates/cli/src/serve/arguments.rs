@@ -8,6 +8,9 @@ use clap::error::ErrorKind;
 use std::net::Ipv6Addr;
 use std::path::PathBuf;
 
+/// Where it listens if nobody says otherwise.
+const USUAL: &str = "127.0.0.1:4747";
+
 const HELP: &str = "\
 Two tokens are made at each start. The requester's, for an agent, is in a file that only you can read,
 whose name is printed. You approve in the console, whose address is printed if this is a terminal and
@@ -22,9 +25,10 @@ Exit codes: 0 when it was ended; 125 if sandgate itself failed; 2 if this comman
 #[derive(Debug, clap::Args)]
 #[command(after_help = HELP)]
 pub(crate) struct CliServe {
-    /// Where to listen: an address and a port (0 picks a free one), or unix:PATH
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:4747")]
-    listen: Listen,
+    /// Where to listen: an address and a port (0 picks a free one), or unix:PATH [default:
+    /// server.listen of your settings, or 127.0.0.1:4747]
+    #[arg(long, value_name = "ADDRESS")]
+    listen: Option<Listen>,
 
     /// Another name by which this server is reached
     #[arg(long, value_name = "NAME")]
@@ -56,13 +60,59 @@ pub(crate) struct CliServe {
 /// What `sandgate serve` is to do.
 #[derive(Debug)]
 pub(crate) struct ServeArguments {
-    pub(super) listen: Listen,
+    /// Nothing if the settings say it.
+    listen: Option<Listen>,
     /// Names without ports.
     pub(super) hosts: Vec<String>,
     pub(super) also: Vec<PathBuf>,
-    pub(super) tls: Option<TlsFiles>,
+    pub(super) exposure: Exposure,
     pub(super) session: CliSession,
     pub(super) model: CliModel,
+}
+
+/// What protects an address that others can reach.
+#[derive(Debug)]
+pub(super) struct Exposure {
+    pub(super) tls: Option<TlsFiles>,
+    insecure: bool,
+}
+
+impl Exposure {
+    /// Whether it may listen there, or why not.
+    fn allows(&self, listen: &Listen) -> Result<(), String> {
+        match listen {
+            Listen::Address(address)
+                if !address.ip().is_loopback() && self.tls.is_none() && !self.insecure =>
+            {
+                Err(format!(
+                    "others can reach {address}: add --tls-cert and --tls-key, or --insecure if the network \
+                     is yours alone"
+                ))
+            }
+            #[cfg(unix)]
+            Listen::Unix(_) if self.tls.is_some() => {
+                Err("TLS is not spoken on a unix socket".to_owned())
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl ServeArguments {
+    /// Where to listen: as the command line says, or the settings, or as usual.
+    ///
+    /// # Errors
+    /// When what the settings say is no address, or one that others can reach and nothing protects.
+    pub(super) fn listen(&self, set: Option<&str>) -> Result<Listen, String> {
+        match (&self.listen, set) {
+            (Some(listen), _) => Ok(listen.clone()),
+            (None, set) => {
+                let listen: Listen = set.unwrap_or(USUAL).parse()?;
+                self.exposure.allows(&listen)?;
+                Ok(listen)
+            }
+        }
+    }
 }
 
 /// Turns what was written into what is meant.
@@ -75,22 +125,8 @@ pub(crate) fn understand(cli: CliServe) -> Result<ServeArguments, clap::Error> {
         ));
     }
     let tls = cli.tls_cert.zip(cli.tls_key).map(|(cert, key)| TlsFiles { cert, key });
-    match &cli.listen {
-        Listen::Address(address)
-            if !address.ip().is_loopback() && tls.is_none() && !cli.insecure =>
-        {
-            let message = format!(
-                "others can reach {address}: add --tls-cert and --tls-key, or --insecure if the network \
-                 is yours alone"
-            );
-            return Err(wrong(message));
-        }
-        #[cfg(unix)]
-        Listen::Unix(_) if tls.is_some() => {
-            return Err(wrong("TLS is not spoken on a unix socket".to_owned()));
-        }
-        _ => {}
-    }
+    let exposure = Exposure { tls, insecure: cli.insecure };
+    cli.listen.iter().try_for_each(|listen| exposure.allows(listen)).map_err(wrong)?;
     for host in &cli.allow_host {
         if !is_host(host) {
             return Err(wrong(format!(
@@ -102,7 +138,7 @@ pub(crate) fn understand(cli: CliServe) -> Result<ServeArguments, clap::Error> {
         listen: cli.listen,
         hosts: cli.allow_host,
         also: cli.also,
-        tls,
+        exposure,
         session: cli.session,
         model: cli.model,
     })

@@ -7,11 +7,11 @@ mod token_file;
 pub(crate) use arguments::{CliServe, ServeArguments, understand};
 
 use crate::open::CliOpener;
-use crate::settings::config_home;
+use crate::settings::{SettingsError, config_home};
 use crate::signals::Signals;
 use crate::telemetry::{self, Figures};
 use crate::{exit, notes};
-use door::Door;
+use door::{Door, Listen};
 use sandgate_protocol::{Event, visible_line};
 use sandgate_runtime::{Desk, OpenQuestion, Runtime, Stop};
 use sandgate_server::http::{Limits, Reached, Server, ServerOptions, Tokens, serve as serve_http};
@@ -33,7 +33,15 @@ pub(crate) fn serve(arguments: ServeArguments) -> ExitCode {
         Ok(prepared) => prepared,
         Err(error) => return ExitCode::from(error.tell()),
     };
-    let code = start(prepared.collector.as_deref(), arguments).unwrap_or_else(|error| {
+    let set = prepared.settings.settings().server.as_ref().and_then(|set| set.listen.as_deref());
+    let listen = match arguments.listen(set) {
+        Ok(listen) => listen,
+        Err(why) => {
+            let why = format!("server.listen of your settings: {why}");
+            return ExitCode::from(SettingsError::usage(why).tell());
+        }
+    };
+    let code = start(prepared.collector.as_deref(), &listen, arguments).unwrap_or_else(|error| {
         let _ = io::stderr().write_all(&notes::error(&visible_line(&error.to_string()), None));
         exit::FAILED
     });
@@ -41,12 +49,12 @@ pub(crate) fn serve(arguments: ServeArguments) -> ExitCode {
 }
 
 /// Makes the two runtimes, ours first: it forks, and that must come before threads.
-fn start(collector: Option<&str>, arguments: ServeArguments) -> io::Result<u8> {
+fn start(collector: Option<&str>, listen: &Listen, arguments: ServeArguments) -> io::Result<u8> {
     let runtime = Arc::new(Runtime::start().map_err(io::Error::other)?);
     let figures = Figures::default();
     let _telemetry = telemetry::start_counting(collector, Some(figures.clone()));
     let asynchronous = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let code = asynchronous.block_on(work(runtime, figures, arguments));
+    let code = asynchronous.block_on(work(runtime, figures, listen, arguments));
     // What somebody may still be reading from a disk cannot be called off.
     asynchronous.shutdown_background();
     code
@@ -55,6 +63,7 @@ fn start(collector: Option<&str>, arguments: ServeArguments) -> io::Result<u8> {
 async fn work(
     runtime: Arc<Runtime>,
     figures: Figures,
+    listen: &Listen,
     arguments: ServeArguments,
 ) -> io::Result<u8> {
     let stop = Stop::default();
@@ -62,8 +71,8 @@ async fn work(
     let home = config_home().ok_or_else(|| io::Error::other("there is no home directory"))?;
     let directory = home.join("serve");
     sandgate_runtime::make_private(&directory)?;
-    let ServeArguments { listen, hosts, also, tls, session, model } = arguments;
-    let door = Door::open(&listen, tls.as_ref(), &hosts).await?;
+    let ServeArguments { hosts, also, exposure, session, model, .. } = arguments;
+    let door = Door::open(listen, exposure.tls.as_ref(), &hosts).await?;
     let tokens = Arc::new(Tokens::random()?);
     let workspace = session.cd.clone().unwrap_or_else(|| PathBuf::from("."));
     let workspace = workspace.canonicalize().map_err(|error| {

@@ -12,7 +12,7 @@ Examples:
   sandgate                                     talk with the model of your settings
   sandgate 'fix the failing test'              with something to begin with
   sandgate --provider ollama -m qwen3          with another model
-  sandgate --sandbox read-only 'what is this?' when nothing is to be changed
+  sandgate --sandbox read-only 'what is it?'   when nothing is to be changed
   sandgate --plain                             line by line, for screen readers and pipes
 
 Write ! before a command to run it yourself, through the gate; @ before the name of a file; / for commands.

@@ -4,7 +4,7 @@ use crate::scenario::{Case, Machine};
 use crate::stage::{Reaction, calls, reaction, rule};
 use crate::story::{Places, Seen, decisions, lines};
 use crate::support::{Running, World};
-use sandgate_protocol::{SessionEvent, ToolPayload};
+use sandgate_protocol::{ReviewDecision, SessionEvent, ToolPayload};
 use serde_json::{Value, json};
 use std::io::Write as _;
 use std::process::{ChildStdin, Stdio};
@@ -46,14 +46,22 @@ pub(crate) fn play(case: &Case<'_>) -> Seen {
                 result = line;
                 break;
             }
-            let Some(Reaction::Answer(decision)) = answers.next() else {
-                input = None;
-                continue;
+            let mut say_of = |decision: &ReviewDecision| {
+                let mut answer = serde_json::to_value(decision).unwrap();
+                answer["type"] = "approval_response".into();
+                answer["approval_id"] = line["approval_id"].clone();
+                say(input.as_mut().expect("there is still somebody"), &answer);
             };
-            let mut answer = serde_json::to_value(&decision).unwrap();
-            answer["type"] = "approval_response".into();
-            answer["approval_id"] = line["approval_id"].clone();
-            say(input.as_mut().expect("there is still somebody"), &answer);
+            match answers.next() {
+                Some(Reaction::Answer(decision)) => say_of(&decision),
+                Some(Reaction::Corrected { refused, answer }) => {
+                    say_of(&refused);
+                    let told: Value = serde_json::from_str(&running.line()).unwrap();
+                    assert_eq!(told["type"], "error", "{told}");
+                    say_of(&answer);
+                }
+                _ => input = None,
+            }
         }
     }
     drop(input);

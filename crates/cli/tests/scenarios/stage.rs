@@ -8,7 +8,7 @@ use sandgate_protocol::{
 };
 use sandgate_runtime::audit::AuditOptions;
 use sandgate_runtime::policy::Rules;
-use sandgate_runtime::{Approver, Delivery, Runtime, Session, SessionConfig};
+use sandgate_runtime::{AnswerError, Approver, Delivery, Runtime, Session, SessionConfig};
 use serde_json::json;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -17,6 +17,11 @@ use std::time::Duration;
 /// What a person does when asked.
 pub(crate) enum Reaction {
     Answer(ReviewDecision),
+    /// Answers what is not offered, which changes nothing, and then this.
+    Corrected {
+        refused: ReviewDecision,
+        answer: ReviewDecision,
+    },
     /// Goes away, and nobody else is there.
     Leave,
     /// Lets the time pass.
@@ -56,6 +61,11 @@ impl Person {
         match (self.answers.pop_front(), &self.approver) {
             (Some(Reaction::Answer(decision)), Some(approver)) => {
                 approver.answer(&request.approval_id, decision).unwrap();
+            }
+            (Some(Reaction::Corrected { refused, answer }), Some(approver)) => {
+                let error = approver.answer(&request.approval_id, refused).unwrap_err();
+                assert!(matches!(error, AnswerError::NotOffered { .. }), "{error}");
+                approver.answer(&request.approval_id, answer).unwrap();
             }
             (Some(Reaction::Wait), _) => {}
             _ => self.approver = None,
@@ -154,6 +164,14 @@ pub(crate) fn calls(case: &Case<'_>, places: &Places) -> Vec<ToolCall> {
 
 /// What the word in a scenario means.
 pub(crate) fn reaction(word: &str) -> Reaction {
+    if let Some((refused, then)) = word.split_once(", which is not offered; then ") {
+        return match (reaction(refused), reaction(then)) {
+            (Reaction::Answer(refused), Reaction::Answer(answer)) => {
+                Reaction::Corrected { refused, answer }
+            }
+            _ => panic!("{word:?} is no answer"),
+        };
+    }
     Reaction::Answer(match word {
         "yes" => ReviewDecision::Approved,
         "yes, for the session" => ReviewDecision::ApprovedForSession,

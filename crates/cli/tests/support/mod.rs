@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 /// Nothing here takes this long unless it hangs.
-const LIMIT: Duration = Duration::from_secs(60);
+pub(crate) const LIMIT: Duration = Duration::from_secs(60);
 
 /// The warning before a command that nothing confines.
 pub(crate) const UNCONFINED: &str =
@@ -78,6 +78,11 @@ impl World {
     /// One where nothing is set.
     pub(crate) fn untouched() -> Self {
         Self { root: tempfile::tempdir().unwrap() }
+    }
+
+    /// The same outside of the directories for temporary files, which commands may write to.
+    pub(crate) fn elsewhere() -> Self {
+        Self { root: tempfile::tempdir_in("/var/tmp").unwrap() }
     }
 
     pub(crate) fn home(&self) -> &Path {

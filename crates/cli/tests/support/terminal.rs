@@ -1,12 +1,13 @@
 //! A terminal with a person at it: the program has it as its own, and a test types.
 
-use super::support::{Running, World, eventually};
+use super::support::{LIMIT, Running, World, eventually};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{LocalModes, OutputModes, Termios, Winsize, tcgetattr, tcsetwinsize};
 use std::fs::File;
 use std::io::{Read as _, Write as _};
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::{Duration, Instant};
 
 /// A program on a terminal.
 pub(crate) struct Terminal {
@@ -22,7 +23,18 @@ pub(crate) struct Terminal {
 impl Terminal {
     /// Starts `sandgate` with these words on a terminal of its own.
     pub(crate) fn start(world: &World, words: &[&str]) -> Self {
-        let mut terminal = Self::start_unread(world, words);
+        Self::start_unread(world, words).read()
+    }
+
+    /// Starts any program, of this world, on a terminal of its own.
+    #[allow(dead_code, reason = "each test file uses its own share of this module")]
+    pub(crate) fn start_other(world: &World, command: &Command) -> Self {
+        Self::on_a_terminal(world, command).read()
+    }
+
+    /// Reads what is shown as it comes.
+    fn read(self) -> Self {
+        let mut terminal = self;
         let mut reading = terminal.keyboard.try_clone().unwrap();
         // Its end is the end of what is shown.
         let sender = terminal.sender.take().expect("it was made with one");
@@ -40,15 +52,27 @@ impl Terminal {
 
     /// The same on a terminal that nobody looks at: what is shown stays there until it is full.
     pub(crate) fn start_unread(world: &World, words: &[&str]) -> Self {
+        Self::on_a_terminal(world, &world.program(words))
+    }
+
+    fn on_a_terminal(world: &World, program: &Command) -> Self {
         let keyboard = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
         grantpt(&keyboard).unwrap();
         unlockpt(&keyboard).unwrap();
         let path = ptsname(&keyboard, Vec::new()).unwrap().into_string().unwrap();
         let theirs = File::options().read(true).write(true).open(path).unwrap();
-        let sandgate = world.program(words);
         // A new session, whose terminal is the one on standard input.
         let mut command = world.other("setsid");
-        command.arg("--ctty").arg(sandgate.get_program()).args(sandgate.get_args());
+        command.arg("--ctty").arg(program.get_program()).args(program.get_args());
+        for (name, value) in program.get_envs() {
+            match value {
+                Some(value) => command.env(name, value),
+                None => command.env_remove(name),
+            };
+        }
+        if let Some(directory) = program.get_current_dir() {
+            command.current_dir(directory);
+        }
         command.env("TERM", "xterm").env("NO_COLOR", "1");
         command.stdin(theirs.try_clone().unwrap());
         command.stdout(theirs.try_clone().unwrap()).stderr(Stdio::from(theirs));
@@ -70,6 +94,29 @@ impl Terminal {
         });
         let rest = self.shown.split_off(end);
         std::mem::replace(&mut self.shown, rest)
+    }
+
+    /// Waits until the screen shows one of these. Gives back which, and what was shown up to its end; or all that
+    /// was shown, if none of them ever is.
+    #[allow(dead_code, reason = "each test file uses its own share of this module")]
+    pub(crate) fn until_one_of(&mut self, texts: &[&str]) -> (Option<usize>, String) {
+        let start = Instant::now();
+        loop {
+            while let Ok(bytes) = self.screen.try_recv() {
+                self.shown += &String::from_utf8_lossy(&bytes);
+            }
+            let found = texts.iter().enumerate();
+            let found = found
+                .filter_map(|(which, text)| Some((self.shown.find(text)? + text.len(), which)));
+            if let Some((end, which)) = found.min() {
+                let rest = self.shown.split_off(end);
+                return (Some(which), std::mem::replace(&mut self.shown, rest));
+            }
+            if start.elapsed() > LIMIT {
+                return (None, std::mem::take(&mut self.shown));
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
     }
 
     /// Types.
@@ -99,6 +146,13 @@ impl Terminal {
         let before = waiting();
         std::thread::sleep(std::time::Duration::from_millis(100));
         before > 2048 && waiting() == before
+    }
+
+    /// Ends the program and what it has in the foreground, when a test cannot wait for that.
+    #[allow(dead_code, reason = "each test file uses its own share of this module")]
+    pub(crate) fn kill(&self) {
+        let pid = rustix::process::Pid::from_child(&self.running.child);
+        let _ = rustix::process::kill_process_group(pid, rustix::process::Signal::KILL);
     }
 
     /// Sends a signal to the program.

@@ -1,5 +1,6 @@
 //! Changes in the person's file that keep everything else as it was written: comments, order, blanks.
 
+mod below;
 mod put;
 mod replace;
 
@@ -9,6 +10,7 @@ use crate::layer::{OverrideError, parse_setting};
 use crate::load::CONFIG_FILE;
 use crate::problem::Problem;
 use crate::settings::TrustLevel;
+use below::HeldBelow;
 use put::put;
 use replace::Held;
 use std::path::{Path, PathBuf};
@@ -138,6 +140,23 @@ pub fn change_own_file(
     change: impl FnOnce(Option<&str>) -> Option<String>,
 ) -> Result<PathBuf, EditError> {
     let held = Held::open(directory, name)?;
+    if let Some(text) = change(held.read()?.as_deref()) {
+        held.replace(&text)?;
+    }
+    Ok(held.path().to_owned())
+}
+
+/// Changes a file of a project, given by its names below the root, in the same way. No link below the root is
+/// followed, and a directory that is missing is made.
+///
+/// # Errors
+/// When the file cannot be read or written, or a link stands in its place or above it. Then it is as it was.
+pub fn change_project_file(
+    root: &Path,
+    names: &[&str],
+    change: impl FnOnce(Option<&str>) -> Option<String>,
+) -> Result<PathBuf, EditError> {
+    let held = HeldBelow::open(root, names)?;
     if let Some(text) = change(held.read()?.as_deref()) {
         held.replace(&text)?;
     }

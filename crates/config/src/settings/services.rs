@@ -117,13 +117,7 @@ pub struct OtelSettings {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct ServerSettings {
-    /// The address.
-    #[schemars(extend("default" = "127.0.0.1:0", "examples" = ["127.0.0.1:7777"]))]
+    /// The address, or `unix:PATH`; `--listen` outweighs it.
+    #[schemars(extend("default" = "127.0.0.1:4747", "examples" = ["127.0.0.1:7777"]))]
     pub listen: Option<String>,
-    /// The variable of your environment that holds the token which clients must show.
-    #[schemars(extend("examples" = ["SANDGATE_TOKEN"]))]
-    pub token_env_var: Option<VariableName>,
-    /// Origins of web pages that may talk to it, beside its own.
-    #[schemars(extend("default" = [], "examples" = [["https://console.example.com"]]))]
-    pub allowed_origins: Option<Vec<String>>,
 }

@@ -22,12 +22,25 @@ pub enum ApprovalKey {
         sandbox_permissions: SandboxPermissions,
         /// Whether it gets a terminal, through which more can be typed into it later.
         tty: bool,
+        /// What the files held that it runs, where they are not the system's: who approved a script did
+        /// not approve what becomes of it.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        runs: Vec<Content>,
     },
     /// A change of one file.
     Patch {
         /// The file, absolute and canonical.
         file: PathBuf,
     },
+}
+
+/// A file, and what it held.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Content {
+    /// The file, absolute and canonical.
+    pub file: PathBuf,
+    /// What its content is known by.
+    pub is: String,
 }
 
 impl ApprovalKey {
@@ -49,11 +62,13 @@ mod tests {
             cwd: "/ws".into(),
             sandbox_permissions: SandboxPermissions::UseDefault,
             tty: false,
+            runs: Vec::new(),
         }
     }
 
     /// spec APPROVAL.42: A command's key is its tool, its words one by one, its directory, what it
-    /// asks of the sandbox and whether it has a terminal; another of any of these is another key.
+    /// asks of the sandbox, whether it has a terminal and what the files hold that it runs; another of
+    /// any of these is another key.
     #[test]
     fn another_command_is_another_key() {
         let mut keys = vec![command(&["a", "b c"]), command(&["a b", "c"]), command(&["a b c"])];
@@ -82,6 +97,14 @@ mod tests {
                 *tty = true;
             }
         }));
+        for is in ["one", "another"] {
+            let content = Content { file: "/ws/a".into(), is: is.to_owned() };
+            let mut key = command(&["a", "b c"]);
+            if let ApprovalKey::Command { runs, .. } = &mut key {
+                runs.push(content);
+            }
+            keys.push(key);
+        }
         let different: HashSet<&ApprovalKey> = keys.iter().collect();
         assert_eq!(different.len(), keys.len());
         assert_eq!(command(&["a", "b c"]), keys[0]);

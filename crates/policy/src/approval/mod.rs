@@ -5,9 +5,11 @@
 
 mod closed;
 mod key;
+mod runs;
 mod store;
 
-pub use key::ApprovalKey;
+pub use key::{ApprovalKey, Content};
+pub use runs::{Runs, runs};
 pub use store::{ApprovalStore, MAX_KEYS, MAX_ROOTS, Remembered, RootRefused};
 
 use crate::requirement::{ApprovalRequirement, Terms};

@@ -17,6 +17,17 @@ pub const MAX_KEYS: usize = 10_000;
 pub const MAX_ROOTS: usize = 100;
 
 /// What a person has approved for the rest of the session.
+///
+/// ```
+/// use sandgate_policy::{ApprovalKey, ApprovalStore, Remembered};
+/// use sandgate_protocol::{AskForApproval, ReviewDecision};
+///
+/// let mut store = ApprovalStore::default();
+/// let keys = [ApprovalKey::patch("/work/src/main.rs")];
+/// assert_eq!(store.look_up(AskForApproval::OnRequest, &keys), Remembered::Nothing);
+/// store.record(&ReviewDecision::ApprovedForSession, &keys);
+/// assert_eq!(store.look_up(AskForApproval::OnRequest, &keys), Remembered::Approved);
+/// ```
 #[derive(Debug, Clone, Default)]
 pub struct ApprovalStore {
     keys: HashSet<ApprovalKey>,

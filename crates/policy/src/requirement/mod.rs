@@ -82,6 +82,28 @@ pub enum BypassSandbox {
 
 /// What must happen before a judged command runs. `proposed_rule` is what an approval could carry,
 /// and is dropped where it could not help.
+///
+/// The same command, in a session that asks nobody:
+///
+/// ```
+/// use sandgate_policy::rules::Rules;
+/// use sandgate_policy::{ApprovalRequirement, SandboxAvailability, Surroundings, Terms};
+/// use sandgate_policy::{judge, requirement};
+/// use sandgate_protocol::{AskForApproval, SandboxPermissions, SandboxPolicy};
+///
+/// let argv = ["sudo", "reboot"].map(str::to_owned);
+/// let judgement = judge(&argv, &Surroundings::default(), &Rules::default());
+/// let terms = Terms {
+///     approval: AskForApproval::Never,
+///     sandbox: &SandboxPolicy::ReadOnly,
+///     permissions: SandboxPermissions::UseDefault,
+///     availability: SandboxAvailability::Available,
+/// };
+/// let ApprovalRequirement::Forbidden { reason } = requirement(&judgement, &terms, None) else {
+///     panic!("it would run")
+/// };
+/// println!("{reason}"); // whole sentences, for the model
+/// ```
 pub fn requirement(
     judgement: &Judgement,
     terms: &Terms<'_>,

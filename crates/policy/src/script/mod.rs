@@ -61,6 +61,19 @@ pub enum ShellKind {
 pub struct Opacity(pub String);
 
 /// Reads a command vector.
+///
+/// ```
+/// use sandgate_policy::script::read;
+///
+/// let argv = ["bash", "-c", "cd src && cargo test 2>&1 | tee log"].map(str::to_owned);
+/// let reading = read(&argv);
+/// let programs: Vec<_> = reading.commands.iter().filter_map(|command| command.program()).collect();
+/// assert_eq!(programs, ["cd", "cargo", "tee"]);
+/// assert!(reading.opaque.is_none());
+///
+/// let argv = ["bash", "-c", "echo $(date)"].map(str::to_owned);
+/// println!("{}", read(&argv).opaque.expect("what it prints is not known before it runs"));
+/// ```
 pub fn read(argv: &[String]) -> Reading {
     match shell_call::recognise(argv) {
         Call::Program => {
@@ -71,6 +84,9 @@ pub fn read(argv: &[String]) -> Reading {
             let mut commands = vec![SimpleCommand::from_argv(argv)];
             if let Some(script) = script {
                 commands.extend(first::read(searched(script), ShellKind::Bash).commands);
+                if searched(script).len() < script.len() {
+                    commands.push(SimpleCommand::not_searched());
+                }
             }
             let opaque = Some(Opacity(format!("the language of {name} is not read")));
             Reading { reader: Reader::Kernel, commands, opaque }
@@ -81,6 +97,12 @@ pub fn read(argv: &[String]) -> Reading {
                 ShellKind::PowerShell => powershell::read(script.as_str()),
                 ShellKind::Cmd => cmd::read(script.as_str()),
             };
+            let mut commands = commands;
+            if searched(script.as_str()).len() < script.as_str().len()
+                && !commands.last().is_some_and(SimpleCommand::is_not_searched)
+            {
+                commands.push(SimpleCommand::not_searched());
+            }
             let opaque = strange.or(trouble).map(Opacity);
             Reading { reader: Reader::Shell(shell), commands, opaque }
         }

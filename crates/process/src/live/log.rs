@@ -5,6 +5,7 @@
 //! server that runs for days the end is kept and not the beginning.
 
 use crate::output::{RawStream, SpillPolicy};
+use crate::place::{read_exact_at, write_all_at};
 use std::fs::File;
 use std::io;
 use std::ops::Range;
@@ -81,7 +82,9 @@ impl Log {
         {
             let stored = start..end.min(past);
             bytes.resize(length(&stored), 0);
-            self.circle(&stored, |place, from, to| read_at(&file, &mut bytes[from..to], place))?;
+            self.circle(&stored, |place, from, to| {
+                read_exact_at(&file, &mut bytes[from..to], place)
+            })?;
         }
         let mut at = past;
         for piece in [leaving.as_slice(), block.as_slice()] {
@@ -164,7 +167,9 @@ impl Log {
                         None => Arc::new(policy.create_unnamed()?),
                     };
                     let range = at..at + block.len() as u64;
-                    log.circle(&range, |place, from, to| write_at(&file, &block[from..to], place))?;
+                    log.circle(&range, |place, from, to| {
+                        write_all_at(&file, &block[from..to], place)
+                    })?;
                     Ok(file)
                 };
                 match tokio::task::spawn_blocking(write).await {
@@ -198,41 +203,6 @@ impl Log {
 /// A length that was in memory once, or is about to be.
 fn length(range: &Range<u64>) -> usize {
     usize::try_from(range.end.saturating_sub(range.start)).unwrap_or(usize::MAX)
-}
-
-#[cfg(unix)]
-fn write_at(file: &File, bytes: &[u8], place: u64) -> io::Result<()> {
-    std::os::unix::fs::FileExt::write_all_at(file, bytes, place)
-}
-
-#[cfg(unix)]
-fn read_at(file: &File, bytes: &mut [u8], place: u64) -> io::Result<()> {
-    std::os::unix::fs::FileExt::read_exact_at(file, bytes, place)
-}
-
-#[cfg(windows)]
-fn write_at(file: &File, mut bytes: &[u8], mut place: u64) -> io::Result<()> {
-    while !bytes.is_empty() {
-        let written = std::os::windows::fs::FileExt::seek_write(file, bytes, place)?;
-        if written == 0 {
-            return Err(io::ErrorKind::WriteZero.into());
-        }
-        (bytes, place) = (&bytes[written..], place + written as u64);
-    }
-    Ok(())
-}
-
-#[cfg(windows)]
-fn read_at(file: &File, mut bytes: &mut [u8], mut place: u64) -> io::Result<()> {
-    while !bytes.is_empty() {
-        let read = std::os::windows::fs::FileExt::seek_read(file, bytes, place)?;
-        if read == 0 {
-            return Err(io::ErrorKind::UnexpectedEof.into());
-        }
-        place += read as u64;
-        bytes = &mut bytes[read..];
-    }
-    Ok(())
 }
 
 #[cfg(test)]
@@ -292,7 +262,7 @@ mod tests {
         let (block, at, file) = log.leave();
         let (Some(file), _) = file.unwrap() else { panic!("nothing was written before") };
         let range = at..at + block.len() as u64;
-        log.circle(&range, |place, from, to| write_at(&file, &block[from..to], place)).unwrap();
+        log.circle(&range, |place, from, to| write_all_at(&file, &block[from..to], place)).unwrap();
         let kept = log.kept();
         assert!(kept.start > before.start && kept.end == before.end, "{before:?}, {kept:?}");
         assert_eq!(log.read(before).unwrap(), (kept.start, numbered(kept.start, kept.end)));

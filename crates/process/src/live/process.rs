@@ -28,6 +28,54 @@ use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
 /// A process that lives across calls. Dropping it ends the process and everything that it started.
+///
+/// ```
+/// use sandgate_process::{Deed, LiveOptions, OutputSink, Patience, Spawner, UnifiedExecProcess};
+/// use sandgate_protocol::ReturnReason;
+/// use std::time::Duration;
+/// # use sandgate_protocol::OutputStream;
+/// # struct Nobody;
+/// # impl OutputSink for Nobody {
+/// #     async fn write(&mut self, _: OutputStream, _: &[u8]) -> std::io::Result<()> { Ok(()) }
+/// # }
+/// # use sandgate_protocol::{ExecExpiration, ExecParams, SandboxPermissions};
+/// # fn command(words: &[&str]) -> ExecParams {
+/// #     ExecParams {
+/// #         command: words.iter().map(ToString::to_string).collect(),
+/// #         program: words[0].into(),
+/// #         cwd: "/".into(),
+/// #         env: [("PATH".into(), "/usr/bin:/bin".into())].into(),
+/// #         expiration: ExecExpiration::DefaultTimeout,
+/// #         sandbox_permissions: SandboxPermissions::UseDefault,
+/// #         justification: None,
+/// #         arg0: None,
+/// #     }
+/// # }
+/// # use sandgate_policy::Grant;
+/// # use sandgate_sandbox::SandboxManager;
+/// # #[cfg(unix)]
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let spawner = Spawner::start()?;
+/// let grant = Grant::unconfined_by_person(command(&["/bin/cat"]));
+/// let env = SandboxManager::new().transform(grant)?;
+/// let options = LiveOptions::default();
+/// let cat = UnifiedExecProcess::start(&spawner, &env, options, Nobody, |_, _| async {}).await?;
+///
+/// // On a terminal of its own: what is typed shows, and then what the program makes of it.
+/// let moment = cat.moment(Deed::Typing);
+/// cat.type_in("meow\n".into(), Duration::from_secs(10)).await;
+/// let wanted = regex::bytes::Regex::new("(?s)meow.*meow")?;
+/// let limit = Duration::from_secs(10);
+/// let cancel = tokio_util::sync::CancellationToken::new();
+/// let patience = Patience { limit, pattern: Some(&wanted), cancel: &cancel };
+/// let answered = cat.answer(moment, patience).await;
+/// assert!(matches!(answered.reason, ReturnReason::Pattern | ReturnReason::WaitingForInput));
+/// # Ok(())
+/// # }
+/// # #[cfg(not(unix))]
+/// # fn main() {}
+/// ```
 pub struct UnifiedExecProcess {
     handle: ProcessHandle,
     sight: Sight,

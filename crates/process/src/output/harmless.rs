@@ -13,6 +13,13 @@ use std::fmt::Write as _;
 
 /// Makes text harmless: no control character but newline and tab remains, escape sequences are
 /// gone, what `\r` and `\b` overwrote is overwritten, and invisible characters are spelled out.
+///
+/// ```
+/// use sandgate_process::harmless;
+///
+/// assert_eq!(harmless("\x1b[31mred\x1b[0m\n"), "red\n");
+/// assert_eq!(harmless("10%\r100%\n"), "100%\n");
+/// ```
 pub fn harmless(text: &str) -> Cow<'_, str> {
     if text.split('\n').all(is_plain) {
         return Cow::Borrowed(text);

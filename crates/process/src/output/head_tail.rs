@@ -5,6 +5,18 @@
 //! business of whoever shows the bytes.
 
 /// The first and the last bytes of a stream, with an exact count of what lies between them.
+///
+/// ```
+/// use sandgate_process::HeadTailBuffer;
+///
+/// let mut buffer = HeadTailBuffer::new(8);
+/// buffer.push(b"beginning, middle, ");
+/// buffer.push(b"end.");
+/// assert_eq!(buffer.head(), b"begi");
+/// assert_eq!(buffer.contents(), b"begiend.");
+/// assert_eq!(buffer.total_bytes(), 23);
+/// assert_eq!(buffer.omitted_bytes(), 15);
+/// ```
 #[derive(Debug, Clone)]
 pub struct HeadTailBuffer {
     capacity: usize,

@@ -13,6 +13,17 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 /// Makes the model's form of an output, within a budget of tokens.
+///
+/// ```
+/// use sandgate_process::ModelFormat;
+///
+/// let log = "a line like any other\n".repeat(10_000);
+/// let format = ModelFormat::new(500);
+/// let text = format.shorten(&log);
+/// assert!(text.len() <= format.max_bytes());
+/// assert!(text.starts_with("a line") && text.ends_with("other\n"));
+/// assert!(text.contains("omitted"));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ModelFormat {
     max_tokens: usize,

@@ -19,6 +19,15 @@ pub struct Decoded {
 }
 
 /// Reads bytes of unknown encoding as text.
+///
+/// ```
+/// use sandgate_process::decode;
+///
+/// let decoded = decode("naïve".as_bytes());
+/// assert_eq!((decoded.text.as_str(), decoded.encoding), ("naïve", "UTF-8"));
+/// let decoded = decode(b"\xff\xfeh\0i\0");
+/// assert_eq!((decoded.text.as_str(), decoded.encoding), ("hi", "UTF-16LE"));
+/// ```
 pub fn decode(bytes: &[u8]) -> Decoded {
     let encoding = detect(bytes);
     let (text, had_errors) = decode_as(encoding, &bytes[mark_length(encoding, bytes)..]);

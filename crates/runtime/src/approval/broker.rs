@@ -57,6 +57,46 @@ pub struct Answer {
 }
 
 /// The right to answer a session's questions. A front end has it for the person who sits at it.
+///
+/// ```
+/// use sandgate_protocol::{AskForApproval, Event, ReviewDecision};
+/// use sandgate_runtime::{AskedCommand, CommandLine, Delivery, new_call_id};
+/// use sandgate_runtime::{Runtime, Session, SessionConfig};
+/// use std::sync::Arc;
+///
+/// # #[cfg(unix)]
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let runtime = Arc::new(Runtime::start()?);
+/// # let workspace = tempfile::tempdir()?;
+/// # let mut config = SessionConfig::new(workspace.path().to_owned());
+/// # config.own_env = std::env::vars_os().collect();
+/// config.approval_policy = AskForApproval::UnlessTrusted;
+/// let session = Session::start(runtime, config)?;
+/// let approver = session.approver("terminal");
+/// let mut events = session.events(Delivery::WithoutOutput).await;
+/// let person = async {
+///     while let Some(told) = events.next().await {
+///         if let Event::ExecApprovalRequest(asked) = &told.event {
+///             assert_eq!(asked.command_text, "touch list.txt");
+///             return approver.answer(&asked.approval_id, ReviewDecision::DENIED);
+///         }
+///     }
+///     Ok(())
+/// };
+/// let words = ["touch", "list.txt"].map(str::to_owned).to_vec();
+/// let asked = AskedCommand::new(CommandLine::Argv(words));
+/// let (turn, id) = (session.begin_turn(), new_call_id());
+/// let requester = session.requester();
+/// let (ran, answered) = tokio::join!(requester.run_command(&id, asked, &turn), person);
+/// answered?;
+/// println!("{}", ran.unwrap_err());
+/// assert!(!workspace.path().join("list.txt").exists());
+/// # Ok(())
+/// # }
+/// # #[cfg(not(unix))]
+/// # fn main() {}
+/// ```
 #[derive(Debug)]
 pub struct Approver {
     broker: Weak<Broker>,

@@ -53,6 +53,16 @@ pub enum Written {
 }
 
 /// The audit log of this process. Threads and processes may write to one log at the same time.
+///
+/// ```
+/// use sandgate_runtime::audit::{AuditLog, AuditOptions, audit_directory, verify};
+///
+/// let home = tempfile::tempdir()?;
+/// let log = AuditLog::open(home.path(), AuditOptions::default())?;
+/// assert_eq!(log.directory(), audit_directory(home.path()));
+/// assert!(verify(log.directory())?.findings.is_empty());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct AuditLog {
     directory: PathBuf,

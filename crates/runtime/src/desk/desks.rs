@@ -164,6 +164,17 @@ impl Desks {
         }
     }
 
+    /// The whole of a question, of which a list may have less. None if it is not open.
+    ///
+    /// # Errors
+    /// When its program cannot be asked.
+    pub async fn question(&self, id: &str) -> Result<Option<OpenQuestion>, DeskError> {
+        match self.ask_about(id, &Request::Question { id: id.to_owned() }).await? {
+            Reply::Question { question } => Ok(question.map(|question| *question)),
+            _ => Err(DeskError::Gone),
+        }
+    }
+
     /// What became of a question that is not open any more. None if that is not known.
     ///
     /// # Errors

@@ -21,7 +21,9 @@ use crate::approval::{AnswerError, Approver};
 use crate::events::{Delivery, Events};
 use crate::session::Session;
 use jiff::Timestamp;
-use sandgate_protocol::{AnsweredBy, ApprovalId, ApprovalResponse, Event, ReviewDecision};
+use sandgate_protocol::{
+    AnsweredBy, ApprovalId, ApprovalResponse, Event, ReviewDecision, beginnings_of_diffs,
+};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -29,6 +31,9 @@ use tokio::sync::watch;
 
 /// How many questions are remembered that are not open any more.
 const REMEMBERED: usize = 256;
+
+/// How much of its diffs a list has of a question, in bytes: what fills a few screens.
+const MOST_DIFF_BYTES: usize = 32 << 10;
 
 /// The open questions of a program's sessions.
 #[derive(Debug)]
@@ -62,7 +67,10 @@ struct State {
 
 #[derive(Debug)]
 struct Lying {
+    /// As lists have it.
     shown: OpenQuestion,
+    /// What is asked, if lists do not have the whole of it.
+    whole: Option<Event>,
     approval_id: ApprovalId,
     approver: Arc<Approver>,
 }
@@ -79,6 +87,9 @@ pub struct OpenQuestion {
     pub asked: Timestamp,
     /// What is asked: an `ExecApprovalRequest` or an `ApplyPatchApprovalRequest`.
     pub question: Event,
+    /// Whether something of it is left out, as of long diffs in lists.
+    #[serde(rename = "cut", skip_serializing_if = "std::ops::Not::not", default)]
+    pub is_cut: bool,
 }
 
 /// What became of a question.
@@ -157,9 +168,34 @@ impl Desk {
         &self.name
     }
 
-    /// The questions, the oldest first.
+    /// The questions, the oldest first, with no more of their diffs than a list has room for.
     pub fn open(&self) -> Vec<OpenQuestion> {
         self.state().open.values().map(|lying| lying.shown.clone()).collect()
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.state().open.len()
+    }
+
+    /// The whole of a question that is open.
+    pub fn question(&self, id: &str) -> Option<OpenQuestion> {
+        let state = self.state();
+        let lying = self.lying(&state, id)?;
+        Some(match &lying.whole {
+            Some(whole) => {
+                let (id, asker) = (lying.shown.id.clone(), lying.shown.asker.clone());
+                let (asked, question) = (lying.shown.asked, whole.clone());
+                OpenQuestion { id, asker, asked, question, is_cut: false }
+            }
+            None => lying.shown.clone(),
+        })
+    }
+
+    /// What lies under this name.
+    fn lying<'a>(&self, state: &'a State, id: &str) -> Option<&'a Lying> {
+        let number = id.strip_prefix(&self.name)?.strip_prefix('-')?.parse().ok()?;
+        state.open.get(&number).filter(|lying| lying.shown.id == id)
     }
 
     /// Tells of every change to what is open.
@@ -172,13 +208,11 @@ impl Desk {
     /// # Errors
     /// When the answer does not count.
     pub fn answer(&self, id: &str, decision: ReviewDecision, by: &str) -> Result<(), AnswerError> {
-        let number =
-            id.strip_prefix(&self.name).and_then(|rest| rest.strip_prefix('-')?.parse().ok());
-        let found = number.and_then(|number: u64| {
+        let found = {
             let state = self.state();
-            let lying = state.open.get(&number).filter(|lying| lying.shown.id == id)?;
-            Some((lying.approval_id.clone(), Arc::clone(&lying.approver)))
-        });
+            let lying = self.lying(&state, id);
+            lying.map(|lying| (lying.approval_id.clone(), Arc::clone(&lying.approver)))
+        };
         let (approval_id, approver) = found.ok_or_else(|| match self.outcome(id) {
             Some(Outcome { answered_by: AnsweredBy::Person(by), .. }) => {
                 AnswerError::AlreadyAnswered { by }
@@ -215,17 +249,25 @@ impl Desk {
         approval_id: &ApprovalId,
         event: &Event,
     ) {
+        let short = shortened(event);
         let mut state = self.state();
         state.last += 1;
         let number = state.last;
+        let is_cut = short.is_some();
         let shown = OpenQuestion {
             id: format!("{}-{number}", self.name),
             asker: asker.clone(),
             asked: Timestamp::now(),
-            question: event.clone(),
+            question: short.unwrap_or_else(|| event.clone()),
+            is_cut,
         };
-        let approver = Arc::clone(approver);
-        state.open.insert(number, Lying { shown, approval_id: approval_id.clone(), approver });
+        let lying = Lying {
+            shown,
+            whole: is_cut.then(|| event.clone()),
+            approval_id: approval_id.clone(),
+            approver: Arc::clone(approver),
+        };
+        state.open.insert(number, lying);
         drop(state);
         self.tell();
     }
@@ -264,6 +306,13 @@ impl Desk {
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// A question as lists have it, if that is less than the whole.
+fn shortened(question: &Event) -> Option<Event> {
+    let Event::ApplyPatchApprovalRequest(request) = question else { return None };
+    let changes = beginnings_of_diffs(&request.changes, MOST_DIFF_BYTES)?;
+    Some(Event::ApplyPatchApprovalRequest(Box::new(request.with_changes(changes))))
 }
 
 async fn listen(desk: Arc<Desk>, mut events: Events, approver: Arc<Approver>, asker: Asker) {

@@ -1,9 +1,8 @@
 //! The desk's socket: through it the questions of a program are answered from any terminal of its user.
 
-use super::wire::{LONGEST_REPLY, LONGEST_REQUEST, PROTOCOL, Reply, Request};
+use super::wire::{LONGEST_LIST, LONGEST_REPLY, LONGEST_REQUEST, PROTOCOL, Reply, Request};
 use super::{Desk, OpenQuestion};
 use crate::own_socket::{Line, Lines, OwnSocket, OwnSocketError, Taken, Writer, split};
-use sandgate_protocol::Event;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -26,11 +25,8 @@ const MAX_CONNECTIONS: usize = 32;
 const TRIES: u32 = 50;
 const BETWEEN_TRIES: Duration = Duration::from_millis(2);
 
-/// How much of a patch is shown, in bytes: far more than anybody reads.
-const MOST_DIFF_BYTES: usize = 256 << 10;
-
-/// What is left of a line for questions, in bytes.
-const MOST_BYTES: usize = LONGEST_REPLY - 1024;
+/// What is left of a line for a list of questions, in bytes.
+const MOST_BYTES: usize = LONGEST_LIST - 1024;
 
 /// As long as it is there, a desk's questions can be answered through a socket.
 #[derive(Debug)]
@@ -126,6 +122,7 @@ impl Connection {
                     changes = Some(watched);
                     shown(&self.desk.open())
                 }
+                Request::Question { id } => whole(self.desk.question(&id)),
                 Request::Answer { id, decision } => {
                     match self.desk.answer(&id, decision, ANSWERING) {
                         Ok(()) => Reply::Answered {},
@@ -159,32 +156,23 @@ async fn changed(changes: &mut Option<watch::Receiver<u64>>) {
 fn shown(open: &[OpenQuestion]) -> Reply {
     let (mut questions, mut bytes) = (Vec::new(), 0);
     for question in open {
-        let question = shortened(question.clone());
-        bytes += serde_json::to_vec(&question).map_or(usize::MAX / 2, |text| text.len() + 1);
+        bytes += serde_json::to_vec(question).map_or(usize::MAX / 2, |text| text.len() + 1);
         if bytes > MOST_BYTES {
             break;
         }
-        questions.push(question);
+        questions.push(question.clone());
     }
     let left_out = (open.len() - questions.len()) as u64;
     Reply::Questions { questions, left_out }
 }
 
-/// A question with no more of its diffs than anybody reads. Which files they change is said in full.
-fn shortened(mut question: OpenQuestion) -> OpenQuestion {
-    if let Event::ApplyPatchApprovalRequest(request) = &mut question.question {
-        let mut room = MOST_DIFF_BYTES;
-        for change in &mut request.changes {
-            if change.diff.len() > room {
-                let fits = change.diff.floor_char_boundary(room);
-                let end = change.diff[..fits].rfind('\n').map_or(0, |end| end + 1);
-                change.diff.truncate(end);
-                change.diff.push_str("[the rest of it is too long to be shown here]\n");
-            }
-            room = room.saturating_sub(change.diff.len());
-        }
+/// The whole of a question, if it is open. What no line has room for is an error.
+fn whole(question: Option<OpenQuestion>) -> Reply {
+    let reply = Reply::Question { question: question.map(Box::new) };
+    match serde_json::to_vec(&reply) {
+        Ok(line) if line.len() < LONGEST_REPLY => reply,
+        _ => Reply::Error { message: "the question is too long to be sent".to_owned() },
     }
-    question
 }
 
 #[cfg(test)]

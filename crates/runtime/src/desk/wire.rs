@@ -11,8 +11,11 @@ pub(super) const PROTOCOL: u32 = 1;
 /// The longest line that a desk reads, in bytes: an answer, with what the model is told.
 pub(super) const LONGEST_REQUEST: usize = 64 << 10;
 
-/// The longest line that it writes, in bytes.
-pub(super) const LONGEST_REPLY: usize = 8 << 20;
+/// The longest line with a list of questions that it writes, in bytes.
+pub(super) const LONGEST_LIST: usize = 8 << 20;
+
+/// The longest line of any kind, in bytes: a question with all of its diffs.
+pub(super) const LONGEST_REPLY: usize = 64 << 20;
 
 /// What whoever answers says.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -22,6 +25,11 @@ pub(super) enum Request {
     List {},
     /// What is open, now and whenever that changes.
     Watch {},
+    /// The whole of a question.
+    Question {
+        /// Which.
+        id: String,
+    },
     /// The answer to a question.
     Answer {
         /// The question.
@@ -57,6 +65,11 @@ pub(super) enum Reply {
         questions: Vec<OpenQuestion>,
         /// How many more there are, for which a line has no room.
         left_out: u64,
+    },
+    /// The whole of a question.
+    Question {
+        /// None if it is not open.
+        question: Option<Box<OpenQuestion>>,
     },
     /// The answer counts.
     Answered {},

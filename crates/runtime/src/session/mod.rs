@@ -35,11 +35,83 @@ use std::time::Instant;
 use tracing::Instrument as _;
 
 /// A session.
+///
+/// ```
+/// use sandgate_protocol::{Event, SandboxPolicy};
+/// use sandgate_runtime::{Delivery, Runtime, Session, SessionConfig};
+/// # use sandgate_runtime::{AskedCommand, CommandLine, new_call_id};
+/// use std::sync::Arc;
+///
+/// # #[cfg(unix)]
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let runtime = Arc::new(Runtime::start()?);
+/// # let workspace = tempfile::tempdir()?;
+/// # let mut config = SessionConfig::new(workspace.path().to_owned());
+/// # config.own_env = std::env::vars_os().collect();
+/// config.sandbox_policy = SandboxPolicy::ReadOnly;
+/// let session = Session::start(runtime, config)?;
+/// let mut events = session.events(Delivery::Complete).await;
+/// # let words = ["echo", "hello"].map(str::to_owned).to_vec();
+/// # let asked = AskedCommand::new(CommandLine::Argv(words));
+/// # let turn = session.begin_turn();
+/// # session.requester().run_command(&new_call_id(), asked, &turn).await?;
+///
+/// // Somebody runs `echo hello` through `session.requester()`; everybody who listens hears of it.
+/// let mut heard = Vec::new();
+/// while let Some(told) = events.try_next() {
+///     match &told.event {
+///         Event::ExecCommandBegin(begin) => heard.push(begin.command.join(" ")),
+///         Event::ExecCommandEnd(end) => heard.push(format!("ended with {}", end.output.exit_code)),
+///         _ => {}
+///     }
+/// }
+/// assert_eq!(heard, ["echo hello", "ended with 0"]);
+/// # Ok(())
+/// # }
+/// # #[cfg(not(unix))]
+/// # fn main() {}
+/// ```
 pub struct Session {
     services: Arc<Services>,
 }
 
 /// The right to call a session's tools. It approves nothing.
+///
+/// ```
+/// use sandgate_protocol::{CallId, ToolCall, ToolOutput, ToolPayload};
+/// use sandgate_runtime::{Runtime, Session, SessionConfig};
+/// use std::sync::Arc;
+///
+/// # #[cfg(unix)]
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let runtime = Arc::new(Runtime::start()?);
+/// # let workspace = tempfile::tempdir()?;
+/// # let mut config = SessionConfig::new(workspace.path().to_owned());
+/// # config.own_env = std::env::vars_os().collect();
+/// let session = Session::start(runtime, config)?;
+/// let requester = session.requester();
+/// // What the model is told it may call, each with the schema of its arguments.
+/// let names: Vec<String> = requester.tools().into_iter().map(|tool| tool.name).collect();
+/// assert!(names.contains(&"shell".to_owned()));
+///
+/// // The calls of one response. Each is answered, whatever becomes of the others.
+/// let call = |id: &str, name: &str| ToolCall {
+///     call_id: CallId::new(id),
+///     name: name.to_owned(),
+///     payload: ToolPayload::Function { arguments: r#"{"command":["echo","hello"]}"#.to_owned() },
+/// };
+/// let turn = requester.begin_turn();
+/// let results = requester.call(vec![call("c1", "shell"), call("c2", "no_such_tool")], &turn).await;
+/// let ToolOutput::Function { content, .. } = &results[0].output else { panic!() };
+/// assert_eq!(content, "hello\n");
+/// assert!(results[1].error.is_some());
+/// # Ok(())
+/// # }
+/// # #[cfg(not(unix))]
+/// # fn main() {}
+/// ```
 #[derive(Clone)]
 pub struct Requester {
     services: Arc<Services>,

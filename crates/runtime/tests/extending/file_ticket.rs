@@ -66,6 +66,7 @@ impl Approvable for TicketRequest {
             cwd: self.directory.clone(),
             sandbox_permissions: SandboxPermissions::UseDefault,
             tty: false,
+            runs: Vec::new(),
         }]
     }
 

@@ -20,9 +20,6 @@ pub struct Cage {
     pub(super) steps: Vec<Step>,
     /// The protected names that are not there, as the directory and the name in it.
     pub(super) absent: Vec<(CString, CString)>,
-    /// The user's numbers mapped to themselves, as the kernel wants to be told.
-    pub(super) uid_map: CString,
-    pub(super) gid_map: CString,
     inside: Kept<Inside>,
     /// What the rules inside are about.
     places: Places,
@@ -55,20 +52,17 @@ impl Cage {
     /// When the kernel's rules cannot be made.
     pub fn build(layout: &Layout, network: NetworkAccess) -> Result<Self, CageError> {
         let roots = layout.writable_roots();
-        let uid = rustix::process::geteuid();
-        let gid = rustix::process::getegid();
+        let is_root = rustix::process::geteuid().is_root();
         let mut places = Places::new();
         let mut rules =
             |on| Rules::plan(roots, network, on, &mut places).map_err(CageError::Landlock);
         let namespaces = (rules(On::Namespaces)?, seccomp::compile(Beneath::Namespaces, network)?);
         let alone = (rules(On::Host)?, seccomp::compile(Beneath::LandlockOnly, network)?);
-        let inside = Inside::new(uid.is_root(), network, namespaces, alone, layout)
+        let inside = Inside::new(is_root, network, namespaces, alone, layout)
             .map_err(|_| CageError::TooMuch)?;
         Ok(Self {
             steps: steps(layout)?,
             absent: layout.absent.iter().map(|path| split(path)).collect::<Result<_, _>>()?,
-            uid_map: c_string(format!("{0} {0} 1\n", uid.as_raw())),
-            gid_map: c_string(format!("{0} {0} 1\n", gid.as_raw())),
             inside: Kept::new(&*inside).map_err(CageError::Memory)?,
             places,
         })
@@ -113,8 +107,4 @@ fn split(path: &Path) -> Result<(CString, CString), CageError> {
 
 fn c_path(path: &Path) -> Result<CString, CageError> {
     CString::new(path.as_os_str().as_bytes()).map_err(|_| CageError::NulByte(path.to_owned()))
-}
-
-fn c_string(text: String) -> CString {
-    CString::new(text).expect("numbers and spaces hold no NUL")
 }

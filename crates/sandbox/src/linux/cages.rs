@@ -1,8 +1,9 @@
 //! The cages of a session: each is built once and used by every command that it fits.
 
-use super::Cage;
+use super::Site;
 use crate::nested::SANDBOX;
-use crate::{ExecEnv, Layout, SandboxTransformError};
+use crate::roots::Unsearched;
+use crate::{ExecEnv, SandboxTransformError};
 use sandgate_policy::Extras;
 use sandgate_protocol::{ExecParams, NetworkAccess, SandboxPolicy};
 use std::collections::{BTreeMap, BTreeSet};
@@ -26,8 +27,7 @@ pub(crate) struct Cages(Mutex<Vec<Built>>);
 #[derive(Debug)]
 struct Built {
     terms: Terms,
-    layout: Layout,
-    cage: Arc<Cage>,
+    site: Arc<Site>,
 }
 
 /// All that a cage depends on.
@@ -62,31 +62,31 @@ impl Cages {
             variables: VARIABLES.map(|name| params.env.get(OsStr::new(name)).cloned()),
             ours,
         };
-        let cage = self.cage(terms, &params.env)?;
+        let site = self.site(terms, &params.env)?;
         params.env.insert(SANDBOX.into(), NAME.into());
-        Ok(ExecEnv::caged(params, cage))
+        Ok(ExecEnv::caged(params, site))
     }
 
-    fn cage(
+    fn site(
         &self,
         terms: Terms,
         env: &BTreeMap<OsString, OsString>,
-    ) -> Result<Arc<Cage>, SandboxTransformError> {
+    ) -> Result<Arc<Site>, SandboxTransformError> {
         let mut built = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(found) = built.iter().position(|built| built.terms == terms) {
-            if built[found].layout.is_current() {
-                return Ok(Arc::clone(&built[found].cage));
+            if built[found].site.is_current() {
+                return Ok(Arc::clone(&built[found].site));
             }
             built.remove(found);
         }
-        let layout =
-            Layout::beside(&terms.policy, &terms.workspace, env, &terms.extras, &terms.ours)?;
-        let cage = Arc::new(Cage::build(&layout, terms.network)?);
+        let Terms { policy, workspace, extras, network, ours, .. } = &terms;
+        let roots = Unsearched::of(policy, workspace, env, extras, ours.clone())?;
+        let site = Arc::new(Site::new(roots, *network));
         if built.len() == MOST {
             built.remove(0);
         }
-        built.push(Built { terms, layout, cage: Arc::clone(&cage) });
-        Ok(cage)
+        built.push(Built { terms, site: Arc::clone(&site) });
+        Ok(site)
     }
 }
 
@@ -109,12 +109,15 @@ mod tests {
         }
     }
 
-    fn cage(cages: &Cages, workspace: &Path, extras: &Extras) -> Arc<Cage> {
+    /// The confinement of a command, with its cage built.
+    fn cage(cages: &Cages, workspace: &Path, extras: &Extras) -> Arc<Site> {
         let policy = SandboxPolicy::workspace_write();
         let network = NetworkAccess::Restricted;
         let env =
             cages.confine(params(), &policy, workspace, extras, network, BTreeSet::new()).unwrap();
-        Arc::clone(env.cage().unwrap())
+        let site = env.site().unwrap();
+        site.cage().unwrap();
+        Arc::clone(site)
     }
 
     #[test]

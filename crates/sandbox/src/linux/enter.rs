@@ -11,7 +11,7 @@ use rustix::mount::{
 };
 use rustix::thread::UnshareFlags;
 use sandgate_protocol::NetworkAccess;
-use std::ffi::CStr;
+use std::ffi::{CStr, CString};
 
 /// How much of the cage the kernel lets us build.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,91 +40,70 @@ impl Stuck {
 /// The most roots whose mounts can be held while the rest is made read-only.
 const MAX_ROOTS: usize = 64;
 
-/// The namespaces of a session, and whether a user namespace is among them.
-#[derive(Debug, Clone, Copy)]
-pub struct Namespaces {
-    flags: UnshareFlags,
+/// The namespaces that each job of a session has for itself, as the flags of a `clone` call.
+pub const NAMESPACES_OF_JOB: u32 = UnshareFlags::NEWPID.union(UnshareFlags::NEWNS).bits();
+
+/// Who enters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Of {
+    /// A session, whose jobs get a PID namespace each.
+    Session,
+    /// A single job.
+    Job,
 }
 
-impl Namespaces {
-    /// All of one job that has no session: those and a PID namespace.
-    pub fn with_job(self) -> Self {
-        Self { flags: self.flags | UnshareFlags::NEWPID }
-    }
-
-    /// Those that each job of a session has for itself.
-    pub fn of_job() -> Self {
-        Self { flags: UnshareFlags::NEWPID | UnshareFlags::NEWNS }
-    }
-
-    /// As the flags of a `clone` call.
-    pub fn clone_flags(self) -> u32 {
-        self.flags.bits()
-    }
+/// The way into a cage: what can be done before anybody knows what is protected in there.
+#[derive(Debug)]
+pub struct Entry {
+    /// The user's numbers mapped to themselves, as the kernel wants to be told.
+    uid_map: CString,
+    gid_map: CString,
+    network: NetworkAccess,
 }
 
-impl Cage {
+impl Entry {
+    pub(super) fn new(network: NetworkAccess) -> Self {
+        let map = |number: u32| CString::new(format!("{number} {number} 1\n")).unwrap_or_default();
+        let uid_map = map(rustix::process::geteuid().as_raw());
+        let gid_map = map(rustix::process::getegid().as_raw());
+        Self { uid_map, gid_map, network }
+    }
+
     /// The sets of namespaces to try, the one that gives the least away first.
-    pub fn namespaces(&self) -> impl Iterator<Item = Namespaces> {
+    fn namespaces(&self) -> impl Iterator<Item = UnshareFlags> {
         let mut flags = UnshareFlags::NEWNS | UnshareFlags::NEWIPC;
-        if self.inside().network == NetworkAccess::Restricted {
+        if self.network == NetworkAccess::Restricted {
             flags |= UnshareFlags::NEWNET;
         }
-        let as_root = self.inside().is_root && sys::may_administer();
-        let of_user = Namespaces { flags: flags | UnshareFlags::NEWUSER };
-        as_root.then_some(Namespaces { flags }).into_iter().chain([of_user])
+        let as_root = rustix::process::geteuid().is_root() && sys::may_administer();
+        as_root.then_some(flags).into_iter().chain([flags | UnshareFlags::NEWUSER])
     }
 
-    /// Enters the namespaces that all commands of a session share, and lays out the file system.
-    /// `reservations` are this cage's own, and taken.
+    /// Leaves the host's namespaces for new ones, and says whether they could be had: when they are
+    /// refused nothing has happened. A PID namespace is the one of the processes that are forked next.
     ///
-    /// The calling process must have one thread. When namespaces are refused nothing has happened,
-    /// and the answer says so.
+    /// The calling process must have one thread. It may share its memory: no call tells an error by
+    /// the C library's `errno`.
     ///
     /// # Errors
     /// When a step after that fails: the process is then half way in and must not run anything.
-    pub fn enter_session(&self, reservations: &Reservations) -> Result<Mode, Stuck> {
-        match self.namespaces().find(|namespaces| sys::unshare(namespaces.flags).is_ok()) {
-            Some(namespaces) => self.settle(namespaces, reservations),
-            None => self.do_without_namespaces(),
-        }
-    }
-
-    /// Whether a command can be confined where namespaces are refused. Changes nothing but the
-    /// keyring.
-    ///
-    /// # Errors
-    /// When nothing would hold files then.
-    pub fn do_without_namespaces(&self) -> Result<Mode, Stuck> {
-        sys::new_session_keyring();
-        sys::limit_capabilities();
-        match self.inside().holds_files_alone() {
-            true => Ok(Mode::LandlockOnly),
-            // The filter by itself holds no file.
-            false => Err(Stuck { step: "find namespaces or Landlock here", errno: libc::ENOSYS }),
-        }
-    }
-
-    /// Lays out the file system and the network in namespaces that this process has just been given.
-    ///
-    /// # Errors
-    /// When a step fails: the process must not run anything.
-    pub fn settle(
-        &self,
-        namespaces: Namespaces,
-        reservations: &Reservations,
-    ) -> Result<Mode, Stuck> {
-        // Keyrings belong to the user; those of the session are a new one.
-        sys::new_session_keyring();
-        if namespaces.flags.contains(UnshareFlags::NEWUSER) {
+    pub fn enter(&self, of: Of) -> Result<Mode, Stuck> {
+        let more = match of {
+            Of::Session => UnshareFlags::empty(),
+            Of::Job => UnshareFlags::NEWPID,
+        };
+        let mut wanted = self.namespaces();
+        let Some(flags) = wanted.find(|flags| sys::unshare(*flags | more).is_ok()) else {
+            return Ok(Mode::LandlockOnly);
+        };
+        if flags.contains(UnshareFlags::NEWUSER) {
             self.map_the_user()?;
         }
-        self.lay_out_files(reservations)?;
-        if namespaces.flags.contains(UnshareFlags::NEWNET) {
+        let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
+        mount_change(c"/", private).map_err(Stuck::at("part from the host's mounts"))?;
+        if flags.contains(UnshareFlags::NEWNET) {
             network::loopback_up().map_err(Stuck::at("bring the loopback up"))?;
         }
-        // This process needs its own for the jobs to come.
-        sys::limit_capabilities();
         Ok(Mode::Namespaces)
     }
 
@@ -137,10 +116,33 @@ impl Cage {
         write(c"/proc/self/uid_map", &self.uid_map).map_err(Stuck::at("map the user"))?;
         write(c"/proc/self/gid_map", &self.gid_map).map_err(Stuck::at("map the group"))
     }
+}
+
+impl Cage {
+    /// Goes on from where [`Entry::enter`] led: lays out the file system, or sees to it that there is
+    /// something else that holds files. `reservations` are this cage's own, and taken if there are
+    /// namespaces.
+    ///
+    /// # Errors
+    /// When a step fails: the process must not run anything.
+    pub fn settle(&self, mode: Mode, reservations: &Reservations) -> Result<(), Stuck> {
+        // Keyrings belong to the user; those of the session are a new one.
+        sys::new_session_keyring();
+        match mode {
+            Mode::Namespaces => self.lay_out_files(reservations)?,
+            Mode::LandlockOnly if self.inside().holds_files_alone() => {}
+            Mode::LandlockOnly => {
+                // The filter by itself holds no file.
+                let step = "find namespaces or Landlock here";
+                return Err(Stuck { step, errno: libc::ENOSYS });
+            }
+        }
+        // This process needs its own for the jobs to come.
+        sys::limit_capabilities();
+        Ok(())
+    }
 
     fn lay_out_files(&self, reservations: &Reservations) -> Result<(), Stuck> {
-        let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
-        mount_change(c"/", private).map_err(Stuck::at("part from the host's mounts"))?;
         // Copies of what stays writable are taken before everything becomes read-only.
         let mut copies = [const { None }; MAX_ROOTS];
         let mut free = copies.iter_mut();

@@ -1,6 +1,6 @@
 //! Linux: namespaces, Landlock and seccomp, in layers.
 //!
-//! A [`Cage`] is built once, from a policy, by ordinary code; it holds every path as the kernel
+//! A [`Cage`] is built once, from the [`Site`] of a policy, by ordinary code; it holds every path as the kernel
 //! wants it, the Landlock rules and the filters. Entering it allocates nothing, so that it can be
 //! done by a process that was forked from one with threads.
 
@@ -14,15 +14,17 @@ mod network;
 mod program;
 mod reserve;
 mod seccomp;
+mod site;
 mod status;
 pub mod supervisor;
 
 pub use crate::sys::Kept;
 pub use cage::Cage;
 pub(crate) use cages::Cages;
-pub use enter::{Mode, Namespaces, Stuck};
+pub use enter::{Entry, Mode, NAMESPACES_OF_JOB, Of, Stuck};
 pub use inside::{Inside, JobRules, ScopeNames};
 pub use reserve::{Leftovers, Reservations};
+pub use site::Site;
 pub(crate) use status::{enforced, status};
 pub use supervisor::syscall_name;
 

@@ -46,7 +46,108 @@ pub enum RootError {
     },
 }
 
+/// Where a session may write, before anybody has looked for what in there must stay as it is. Looking
+/// takes its time and cannot fail, so that other things can be done meanwhile.
+#[derive(Debug, Default)]
+pub(crate) struct Unsearched {
+    /// The roots that somebody named, canonical; without them nothing is writable at all.
+    named: BTreeSet<PathBuf>,
+    /// The directories for temporary files.
+    scratch: BTreeSet<PathBuf>,
+    /// The person's settings.
+    home: Option<PathBuf>,
+    /// Directories of this program's own.
+    ours: BTreeSet<PathBuf>,
+    /// What a grant makes writable besides.
+    opened: BTreeSet<PathBuf>,
+    sockets: BTreeSet<PathBuf>,
+}
+
+impl Unsearched {
+    /// Resolves what is named; see [`Layout::of`]. In the directories of `ours` nothing may be written to.
+    ///
+    /// # Errors
+    /// When something that was asked for cannot be opened.
+    pub(crate) fn of(
+        policy: &SandboxPolicy,
+        workspace: &Path,
+        env: &BTreeMap<OsString, OsString>,
+        extras: &Extras,
+        ours: BTreeSet<PathBuf>,
+    ) -> Result<Self, RootError> {
+        let named = match policy {
+            SandboxPolicy::ReadOnly => BTreeSet::new(),
+            SandboxPolicy::WorkspaceWrite { writable_roots, .. } => {
+                let workspace = resolve::root(workspace)?;
+                let beside = writable_roots.iter().map(|root| resolve::root(&workspace.join(root)));
+                let mut named = beside.collect::<Result<BTreeSet<_>, _>>()?;
+                named.insert(workspace);
+                named
+            }
+            SandboxPolicy::DangerFullAccess | SandboxPolicy::ExternalSandbox { .. } => {
+                return Ok(Self::default());
+            }
+        };
+        let home = resolve::codex_home(env);
+        let settings = home.as_ref().and_then(|home| home.canonicalize().ok());
+        let extra =
+            |path: &PathBuf| resolve::extra(&workspace.join(path), settings.as_deref(), &named);
+        let opened = extras.writable.iter().map(extra).collect::<Result<BTreeSet<_>, _>>()?;
+        for ours in ours.iter().flat_map(|ours| ours.canonicalize()) {
+            for path in &opened {
+                resolve::extra(path, Some(&ours), &named)?;
+            }
+        }
+        let socket = |path: &PathBuf| resolve::socket(&workspace.join(path));
+        let sockets = extras.sockets.iter().map(socket).collect::<Result<BTreeSet<_>, _>>()?;
+        let scratch = resolve::scratch(policy, env);
+        Ok(Self { named, scratch, home, ours, opened, sockets })
+    }
+
+    /// Looks for what must stay as it is.
+    pub(crate) fn search(&self) -> Layout {
+        let Self { named, scratch, home, ours, opened, sockets } = self;
+        let mut finder = Finder::new(named.union(scratch).cloned().collect());
+        for root in named {
+            finder.search_root(root);
+        }
+        for root in scratch.difference(named) {
+            finder.search_scratch(root);
+        }
+        for settings in home.iter().chain(ours) {
+            finder.protect_codex_home(settings);
+        }
+        for path in opened {
+            finder.open(path);
+        }
+        finder.finish(sockets.clone())
+    }
+}
+
 /// Where a session may write, and what in there must stay as it is.
+///
+/// ```
+/// use sandgate_policy::Extras;
+/// use sandgate_protocol::SandboxPolicy;
+/// use sandgate_sandbox::Layout;
+/// use std::collections::BTreeMap;
+///
+/// let workspace = tempfile::tempdir()?;
+/// std::fs::create_dir(workspace.path().join(".git"))?;
+/// let policy = SandboxPolicy::WorkspaceWrite {
+///     writable_roots: Vec::new(),
+///     network_access: Default::default(),
+///     exclude_tmpdir_env_var: true,
+///     exclude_slash_tmp: true,
+/// };
+/// let layout = Layout::of(&policy, workspace.path(), &BTreeMap::new(), &Extras::default())?;
+/// let [root] = layout.writable_roots() else { panic!("the workspace and nothing else") };
+/// let workspace = workspace.path().canonicalize()?;
+/// assert_eq!(root.path, workspace);
+/// assert!(root.is_path_writable(&workspace.join("src")));
+/// assert!(!root.is_path_writable(&workspace.join(".git/config")));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Layout {
     /// The writable roots.
@@ -77,64 +178,7 @@ impl Layout {
         env: &BTreeMap<OsString, OsString>,
         extras: &Extras,
     ) -> Result<Self, RootError> {
-        Self::beside(policy, workspace, env, extras, &BTreeSet::new())
-    }
-
-    /// The same for a program that has directories of its own, in which nothing may be written to.
-    ///
-    /// # Errors
-    /// When something that was asked for cannot be opened.
-    pub(crate) fn beside(
-        policy: &SandboxPolicy,
-        workspace: &Path,
-        env: &BTreeMap<OsString, OsString>,
-        extras: &Extras,
-        ours: &BTreeSet<PathBuf>,
-    ) -> Result<Self, RootError> {
-        let named = match policy {
-            SandboxPolicy::ReadOnly => BTreeSet::new(),
-            SandboxPolicy::WorkspaceWrite { writable_roots, .. } => {
-                let workspace = resolve::root(workspace)?;
-                let beside = writable_roots.iter().map(|root| resolve::root(&workspace.join(root)));
-                let mut named = beside.collect::<Result<BTreeSet<_>, _>>()?;
-                named.insert(workspace);
-                named
-            }
-            SandboxPolicy::DangerFullAccess | SandboxPolicy::ExternalSandbox { .. } => {
-                return Ok(Self::default());
-            }
-        };
-        let home = resolve::codex_home(env);
-        let settings = home.as_ref().and_then(|home| home.canonicalize().ok());
-        let extra =
-            |path: &PathBuf| resolve::extra(&workspace.join(path), settings.as_deref(), &named);
-        let opened = extras.writable.iter().map(extra).collect::<Result<BTreeSet<_>, _>>()?;
-        for ours in ours.iter().flat_map(|ours| ours.canonicalize()) {
-            for path in &opened {
-                resolve::extra(path, Some(&ours), &named)?;
-            }
-        }
-        let socket = |path: &PathBuf| resolve::socket(&workspace.join(path));
-        let sockets = extras.sockets.iter().map(socket).collect::<Result<BTreeSet<_>, _>>()?;
-
-        let scratch = resolve::scratch(policy, env);
-        let mut finder = Finder::new(named.union(&scratch).cloned().collect());
-        for root in &named {
-            finder.search_root(root);
-        }
-        for root in scratch.difference(&named) {
-            finder.search_scratch(root);
-        }
-        if let Some(home) = home {
-            finder.protect_codex_home(&home);
-        }
-        for ours in ours {
-            finder.protect_codex_home(ours);
-        }
-        for path in &opened {
-            finder.open(path);
-        }
-        Ok(finder.finish(sockets))
+        Ok(Unsearched::of(policy, workspace, env, extras, BTreeSet::new())?.search())
     }
 
     /// One as if it had been worked out.

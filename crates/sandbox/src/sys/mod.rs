@@ -43,11 +43,10 @@ fn done(result: libc::c_long) -> Result<(), Errno> {
     Err(Errno::from_raw_os_error(unsafe { *location }))
 }
 
-/// Leaves namespaces for new ones.
+/// Leaves namespaces for new ones. Leaves the C library's `errno` alone.
 pub(crate) fn unshare(flags: UnshareFlags) -> Result<(), Errno> {
-    let flags = libc::c_long::from(flags.bits());
     // SAFETY: only namespaces are left, never memory or descriptors: the flags used name no other.
-    done(unsafe { libc::syscall(libc::SYS_unshare, flags) })
+    unsafe { rustix::thread::unshare_unsafe(flags) }
 }
 
 /// Whether this process has the capability that mounts ask for.
@@ -231,15 +230,17 @@ pub(crate) fn install_filter(filter: &[libc::sock_filter]) -> Result<(), Errno> 
     })
 }
 
-/// Brings a network interface up.
+/// Brings a network interface up. Leaves the C library's `errno` alone.
 pub(crate) fn interface_up(socket: impl AsFd, name: &CStr) -> Result<(), Errno> {
+    const SET_FLAGS: rustix::ioctl::Opcode = libc::SIOCSIFFLAGS as rustix::ioctl::Opcode;
     // SAFETY: a zeroed request is a valid one.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
     for (to, from) in request.ifr_name.iter_mut().zip(name.to_bytes()) {
         *to = libc::c_char::from_ne_bytes([*from]);
     }
     request.ifr_ifru.ifru_flags = i16::try_from(libc::IFF_UP | libc::IFF_RUNNING).unwrap_or(0);
-    let fd = socket.as_fd().as_raw_fd();
-    // SAFETY: the kernel reads a live request of the kind that this call takes.
-    done(unsafe { libc::syscall(libc::SYS_ioctl, fd, libc::SIOCSIFFLAGS, &raw const request) })
+    // SAFETY: this is the kind of request that this call takes.
+    let request = unsafe { rustix::ioctl::Setter::<SET_FLAGS, _>::new(request) };
+    // SAFETY: as above; the kernel only reads it.
+    unsafe { rustix::ioctl::ioctl(socket, request) }
 }

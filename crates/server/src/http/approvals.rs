@@ -42,7 +42,7 @@ impl Questions {
 
     /// How many this program has.
     pub(super) fn count(&self) -> usize {
-        self.desk.open().len()
+        self.desk.count()
     }
 
     /// All that are open.
@@ -59,6 +59,14 @@ impl Questions {
         approvals.extend_from_slice(elsewhere);
         approvals.sort_by_key(|question| question.asked);
         Approvals { approvals }
+    }
+
+    /// The whole of one, of which a list may have less.
+    async fn question(&self, id: &str) -> Result<OpenQuestion, Problem> {
+        match self.desk.question(id) {
+            Some(question) => Ok(question),
+            None => self.elsewhere.question(id).await,
+        }
     }
 
     async fn answer(&self, id: &str, decision: ReviewDecision) -> Result<(), Problem> {
@@ -96,7 +104,7 @@ impl Questions {
     }
 }
 
-/// The open questions, the oldest first.
+/// The open questions, the oldest first. One that has `cut` has no more of its diffs than their beginnings.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Approvals {
     #[schema(value_type = Vec<Object>)]
@@ -142,6 +150,17 @@ pub(crate) enum ScopeWord {
 #[utoipa::path(get, path = "/approvals", tag = "approvals", responses((status = 200, body = Approvals)))]
 pub(super) async fn list(State(server): State<Arc<Server>>) -> axum::Json<Approvals> {
     axum::Json(server.questions.open().await)
+}
+
+/// One of them, with the whole of its diffs.
+#[utoipa::path(get, path = "/approvals/{id}", tag = "approvals",
+    params(("id" = String, Path, description = "The question")),
+    responses((status = 200, body = Object, description = "The question, as lists have it")))]
+pub(super) async fn show(
+    State(server): State<Arc<Server>>,
+    Path(id): Path<String>,
+) -> Result<axum::Json<OpenQuestion>, Problem> {
+    server.questions.question(&id).await.map(axum::Json)
 }
 
 /// All open questions, again whenever they change.

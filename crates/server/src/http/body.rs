@@ -3,9 +3,11 @@
 use super::problem::Problem;
 use super::server::Server;
 use axum::body::Body;
-use axum::extract::{FromRequest, FromRequestParts, Request};
+use axum::extract::{FromRequest, FromRequestParts, Request, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse as _, Response};
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use serde::de::DeserializeOwned;
 use std::sync::Arc;
@@ -55,6 +57,23 @@ async fn read(body: Body, most: usize, patience: Duration) -> Result<bytes::Byte
         Err(_) => {
             let why = "the body took too long to arrive";
             Err(Problem::new(StatusCode::REQUEST_TIMEOUT, why))
+        }
+    }
+}
+
+/// Has the body of a request that others read come in time.
+pub(super) async fn in_time(
+    State(server): State<Arc<Server>>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let (method, uri) = (request.method().clone(), request.uri().clone());
+    let (head, body) = request.into_parts();
+    match read(body, LARGE_BYTES, server.limits.body).await {
+        Ok(bytes) => next.run(Request::from_parts(head, Body::from(bytes))).await,
+        Err(problem) => {
+            server.refused(&problem, &method, &uri);
+            problem.into_response()
         }
     }
 }

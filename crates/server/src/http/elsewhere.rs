@@ -6,15 +6,20 @@ pub(super) use unix::Elsewhere;
 #[cfg(not(unix))]
 pub(super) use nowhere::Elsewhere;
 
+use super::problem::Problem;
 use sandgate_runtime::OpenQuestion;
 use std::sync::Arc;
 
 /// What is open there; none before it was looked.
 pub(super) type Heard = Option<Arc<[OpenQuestion]>>;
 
+fn unknown(id: &str) -> Problem {
+    Problem::not_found(format!("there is no open question {id:?}"))
+}
+
 #[cfg(unix)]
 mod unix {
-    use super::Heard;
+    use super::{Heard, unknown};
     use crate::http::problem::Problem;
     use sandgate_protocol::ReviewDecision;
     use sandgate_runtime::{Desk, DeskError, DeskWatch, Desks, OpenQuestion, PendingQuestion};
@@ -28,13 +33,14 @@ mod unix {
         /// What lies on them. Everybody who wants to know listens to one watch: a desk takes few
         /// connections, and those who may ask here must not use them up.
         watched: OnceLock<watch::Receiver<Heard>>,
+        asking: tokio::sync::Mutex<()>,
     }
 
     impl Elsewhere {
         /// Those in these settings that are not our own.
         pub(in crate::http) fn in_settings(settings: Option<&Path>, own: &Desk) -> Self {
             let desks = settings.map(|settings| Desks::in_settings(settings).without(own.name()));
-            Self { desks, watched: OnceLock::new() }
+            Self { desks, watched: OnceLock::new(), asking: tokio::sync::Mutex::default() }
         }
 
         /// What is open there, now and later. Programs that do not answer are left out.
@@ -50,17 +56,33 @@ mod unix {
             self.watched.get_or_init(begin).clone()
         }
 
+        /// The whole of a question. Only what the list has less of is asked for, and one at a time: a desk takes
+        /// few connections.
+        pub(in crate::http) async fn question(&self, id: &str) -> Result<OpenQuestion, Problem> {
+            let mut watched = self.watch();
+            // It fails when the server ends.
+            let heard =
+                watched.wait_for(Option::is_some).await.ok().and_then(|heard| heard.clone());
+            let heard = heard.unwrap_or_default();
+            let listed = heard.iter().find(|question| question.id == id);
+            let listed = listed.ok_or_else(|| unknown(id))?;
+            let Some(desks) = self.desks.as_ref().filter(|_| listed.is_cut) else {
+                return Ok(listed.clone());
+            };
+            let _turn = self.asking.lock().await;
+            desks.question(id).await.ok().flatten().ok_or_else(|| unknown(id))
+        }
+
         pub(in crate::http) async fn answer(
             &self,
             id: &str,
             decision: ReviewDecision,
         ) -> Result<(), Problem> {
-            let unknown = || Problem::not_found(format!("there is no open question {id:?}"));
-            let Some(desks) = &self.desks else { return Err(unknown()) };
+            let Some(desks) = &self.desks else { return Err(unknown(id)) };
             // By its whole name: here nobody types it.
             let listed = desks.list().await.unwrap_or_default();
             if !listed.questions.iter().any(|pending| pending.question.id == id) {
-                return Err(unknown());
+                return Err(unknown(id));
             }
             match desks.answer(id, decision).await {
                 Ok(_) => Ok(()),
@@ -102,10 +124,10 @@ mod unix {
 
 #[cfg(not(unix))]
 mod nowhere {
-    use super::Heard;
+    use super::{Heard, unknown};
     use crate::http::problem::Problem;
     use sandgate_protocol::ReviewDecision;
-    use sandgate_runtime::Desk;
+    use sandgate_runtime::{Desk, OpenQuestion};
     use std::path::Path;
     use std::sync::Arc;
     use tokio::sync::watch;
@@ -128,7 +150,12 @@ mod nowhere {
             id: &str,
             _: ReviewDecision,
         ) -> Result<(), Problem> {
-            Err(Problem::not_found(format!("there is no open question {id:?}")))
+            Err(unknown(id))
+        }
+
+        #[expect(clippy::unused_async, reason = "elsewhere it is waited for")]
+        pub(in crate::http) async fn question(&self, id: &str) -> Result<OpenQuestion, Problem> {
+            Err(unknown(id))
         }
     }
 }

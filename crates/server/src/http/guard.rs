@@ -8,7 +8,6 @@ use super::server::Server;
 use crate::asking::Caller;
 use axum::Extension;
 use axum::extract::{Request, State};
-use axum::http::uri::Authority;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
@@ -109,9 +108,9 @@ fn check(headers: &HeaderMap, uri: &Uri, reached: &Reached) -> Result<(), Proble
         let why = "it names a host that this server is not; --allow-host adds a name";
         Problem::new(StatusCode::MISDIRECTED_REQUEST, why)
     };
-    let named: Authority = host.parse().map_err(|_| foreign())?;
-    let also_named = uri.authority().is_none_or(|authority| authority.host() == named.host());
-    if !is_ours(&named, reached) || !also_named {
+    let named = name_in(host).ok_or_else(foreign)?;
+    let also_named = uri.authority().is_none_or(|other| name_in(other.as_str()) == Some(named));
+    if !is_ours(named, reached) || !also_named {
         return Err(foreign());
     }
     let from_elsewhere = || Problem::forbidden("it comes from a page of another origin");
@@ -128,14 +127,25 @@ fn check(headers: &HeaderMap, uri: &Uri, reached: &Reached) -> Result<(), Proble
     }
 }
 
+/// The name in a host that may have a port. None if it is anything else than these two, with nothing before,
+/// between or after them.
+fn name_in(host: &str) -> Option<&str> {
+    let end = match host.strip_prefix('[') {
+        Some(rest) => rest.find(']')? + 2,
+        None => host.find(':').unwrap_or(host.len()),
+    };
+    let (name, rest) = host.split_at(end);
+    let is_port = |port: &str| port.bytes().all(|byte| byte.is_ascii_digit()) && port.len() <= 5;
+    let is_whole = rest.is_empty() || rest.strip_prefix(':').is_some_and(is_port);
+    (is_whole && !name.contains(['@', '/', '\\'])).then_some(name)
+}
+
 /// A name that an attacker's name server could not have pointed here: an address of loopback, `localhost`,
 /// or one that the person allowed.
-fn is_ours(named: &Authority, reached: &Reached) -> bool {
-    let host = named.host();
-    let is = |other: &String| host.eq_ignore_ascii_case(other);
-    !named.as_str().contains('@')
-        && (["localhost", "127.0.0.1", "[::1]"].contains(&host.to_ascii_lowercase().as_str())
-            || reached.hosts.iter().any(is))
+fn is_ours(name: &str, reached: &Reached) -> bool {
+    let is = |other: &str| name.eq_ignore_ascii_case(other);
+    ["localhost", "127.0.0.1", "[::1]"].into_iter().any(is)
+        || reached.hosts.iter().any(|host| is(host))
 }
 
 /// The value of a header that may be there once.
@@ -173,7 +183,9 @@ mod tests {
     #[test]
     fn a_foreign_host_is_refused() {
         let reached = Reached { hosts: vec!["gate.example".to_owned()], tls: false };
-        for ours in ["127.0.0.1:8", "localhost", "LOCALHOST:80", "[::1]:9", "Gate.example:1"] {
+        for ours in
+            ["127.0.0.1:8", "localhost", "LOCALHOST:80", "[::1]:9", "[::1]", "Gate.example:1"]
+        {
             assert_eq!(status(ours, &[], &reached), 200, "{ours}");
         }
         for foreign in [
@@ -184,6 +196,19 @@ mod tests {
             "evil.example@127.0.0.1",
             "127.0.0.1@evil.example",
             "xgate.example",
+            "[::1]evil.example",
+            "[::1]evil.example:80",
+            "[::1].evil.example",
+            "[::1",
+            "[::1]:80@evil.example",
+            "localhost:80evil.example",
+            "localhost:80:80",
+            "localhost:http",
+            "localhost/evil.example",
+            "user@localhost",
+            "localhost ",
+            " localhost",
+            "",
         ] {
             assert_eq!(status(foreign, &[], &reached), 421, "{foreign}");
         }

@@ -57,6 +57,7 @@ fn router(server: &Arc<Server>) -> Router {
         .routes(routes!(conversations::events))
         .routes(routes!(conversations::interrupt))
         .routes(routes!(approvals::list))
+        .routes(routes!(approvals::show))
         .routes(routes!(approvals::events))
         .routes(routes!(tools::list))
         .routes(routes!(tools::call))
@@ -75,7 +76,10 @@ fn router(server: &Arc<Server>) -> Router {
     let document: Arc<str> = document.to_string().into();
     let known = known
         .route("/openapi.json", get(move || openapi(Arc::clone(&document))))
-        .route("/mcp", mcp_door(server))
+        .route(
+            "/mcp",
+            mcp_door(server).layer(from_fn_with_state(Arc::clone(server), body::in_time)),
+        )
         .layer(from_fn_with_state(Arc::clone(server), guard::has_token));
     known
         .merge(open)

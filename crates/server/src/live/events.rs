@@ -4,7 +4,11 @@
 //! position in the file: it misses nothing and hears nothing twice however often it comes back, and one that
 //! does not read holds nobody up. What is kept in memory does not grow with what was said.
 
-use sandgate_protocol::{AgentEvent, CallId, Event, ExecCommandOutputOmitted, SessionEvent};
+use sandgate_protocol::{
+    AgentEvent, Event, ExecCommandOutputDelta, ExecCommandOutputOmitted, PatchApplyBegin,
+    SessionEvent, SubAgentEvent, TurnDiff, beginning_of_diff, beginnings_of_diffs,
+};
+use sandgate_runtime::{read_exact_at, write_all_at};
 use std::fs::File;
 use std::io;
 use std::path::Path;
@@ -17,6 +21,12 @@ const PIECE_BYTES: u64 = 32 * 1024;
 /// The size of a line of the index: an event's number, and where it begins.
 const ENTRY_BYTES: u64 = 16;
 
+/// How much of its diffs an event has that comes when there is no more room for output, in bytes.
+const LATE_DIFF_BYTES: usize = 1024;
+
+/// How much of what a call is asked to do, in the same way: most scripts, and no long patch.
+const LATE_INPUT_BYTES: usize = 16 * 1024;
+
 /// The events of one conversation.
 #[derive(Debug)]
 pub(crate) struct EventFile {
@@ -25,7 +35,7 @@ pub(crate) struct EventFile {
     index: File,
     state: Mutex<State>,
     progress: watch::Sender<Progress>,
-    /// Beyond so many output is left out.
+    /// Beyond so many output is left out, and of diffs and inputs all but their beginnings.
     most_bytes: u64,
 }
 
@@ -82,19 +92,18 @@ impl EventFile {
         if state.failed {
             return Ok(());
         }
-        let omitted;
-        let event = match output_of(&event.event) {
-            Some(call_id) if now.end >= self.most_bytes => {
-                if std::mem::replace(&mut state.omitting, true) {
-                    return Ok(());
+        let less;
+        let event = match now.end >= self.most_bytes {
+            true if state.omitting && is_output(&event.event) => return Ok(()),
+            true => match less_of(&event.event) {
+                Some(said) => {
+                    state.omitting |= matches!(said, Event::ExecCommandOutputOmitted(_));
+                    less = SessionEvent { seq: event.seq, event: said };
+                    &less
                 }
-                let call_id = call_id.clone();
-                let said = ExecCommandOutputOmitted { call_id, after_deltas: 0 };
-                let said = Event::ExecCommandOutputOmitted(said);
-                omitted = SessionEvent { seq: event.seq, event: said };
-                &omitted
-            }
-            _ => event,
+                None => event,
+            },
+            false => event,
         };
         let frame = frame(event)?;
         let end = now.end + frame.len() as u64;
@@ -219,51 +228,59 @@ fn frame(event: &SessionEvent) -> io::Result<Vec<u8>> {
     Ok(format!("id: {}\nevent: {name}\ndata: {data}\n\n", event.seq).into_bytes())
 }
 
-/// The call whose output it is, if it is a piece of output, whoever made the call.
-fn output_of(event: &Event) -> Option<&CallId> {
+/// Whether it is a piece of output, whoever made the call.
+fn is_output(event: &Event) -> bool {
     match event {
-        Event::ExecCommandOutputDelta(delta) => Some(&delta.call_id),
-        Event::SubAgent(below) => output_of(&below.event),
-        _ => None,
+        Event::ExecCommandOutputDelta(_) => true,
+        Event::SubAgent(below) => is_output(&below.event),
+        _ => false,
     }
+}
+
+/// What is told of an event where there is no room for the whole of it, if that is less.
+fn less_of(event: &Event) -> Option<Event> {
+    Some(match event {
+        Event::ExecCommandOutputDelta(ExecCommandOutputDelta { call_id, .. }) => {
+            let call_id = call_id.clone();
+            Event::ExecCommandOutputOmitted(ExecCommandOutputOmitted { call_id, after_deltas: 0 })
+        }
+        Event::ApplyPatchApprovalRequest(request) => {
+            let changes = beginnings_of_diffs(&request.changes, LATE_DIFF_BYTES)?;
+            Event::ApplyPatchApprovalRequest(Box::new(request.with_changes(changes)))
+        }
+        Event::PatchApplyBegin(PatchApplyBegin { call_id, auto_approved, changes }) => {
+            let changes = beginnings_of_diffs(changes, LATE_DIFF_BYTES)?;
+            let call_id = call_id.clone();
+            Event::PatchApplyBegin(PatchApplyBegin {
+                call_id,
+                auto_approved: *auto_approved,
+                changes,
+            })
+        }
+        Event::TurnDiff(TurnDiff { unified_diff, not_shown }) => {
+            let unified_diff = beginning_of_diff(unified_diff, LATE_DIFF_BYTES)?;
+            Event::TurnDiff(TurnDiff { unified_diff, not_shown: not_shown.clone() })
+        }
+        Event::Agent(AgentEvent::ToolCallBegin { call_id, tool, input }) => {
+            let input = beginning_of_diff(input, LATE_INPUT_BYTES)?;
+            let (call_id, tool) = (call_id.clone(), tool.clone());
+            Event::Agent(AgentEvent::ToolCallBegin { call_id, tool, input })
+        }
+        Event::SubAgent(SubAgentEvent { agent, event }) => {
+            match less_of(event)? {
+                // It is told once, whoever made the call.
+                said @ Event::ExecCommandOutputOmitted(_) => said,
+                said => {
+                    let (agent, event) = (agent.clone(), Box::new(said));
+                    Event::SubAgent(SubAgentEvent { agent, event })
+                }
+            }
+        }
+        _ => return None,
+    })
 }
 
 fn ends_turn(event: &Event) -> bool {
     let Event::Agent(event) = event else { return false };
     matches!(event, AgentEvent::TaskComplete { .. } | AgentEvent::TurnAborted { .. })
-}
-
-#[cfg(unix)]
-fn write_all_at(file: &File, bytes: &[u8], place: u64) -> io::Result<()> {
-    std::os::unix::fs::FileExt::write_all_at(file, bytes, place)
-}
-
-#[cfg(unix)]
-fn read_exact_at(file: &File, bytes: &mut [u8], place: u64) -> io::Result<()> {
-    std::os::unix::fs::FileExt::read_exact_at(file, bytes, place)
-}
-
-#[cfg(windows)]
-fn write_all_at(file: &File, mut bytes: &[u8], mut place: u64) -> io::Result<()> {
-    while !bytes.is_empty() {
-        let written = std::os::windows::fs::FileExt::seek_write(file, bytes, place)?;
-        if written == 0 {
-            return Err(io::ErrorKind::WriteZero.into());
-        }
-        (bytes, place) = (&bytes[written..], place + written as u64);
-    }
-    Ok(())
-}
-
-#[cfg(windows)]
-fn read_exact_at(file: &File, mut bytes: &mut [u8], mut place: u64) -> io::Result<()> {
-    while !bytes.is_empty() {
-        let read = std::os::windows::fs::FileExt::seek_read(file, bytes, place)?;
-        if read == 0 {
-            return Err(io::ErrorKind::UnexpectedEof.into());
-        }
-        place += read as u64;
-        bytes = &mut bytes[read..];
-    }
-    Ok(())
 }

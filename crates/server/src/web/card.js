@@ -6,7 +6,7 @@
 
 import { patch } from "./diff.js";
 import { fill, h, key, moment } from "./dom.js";
-import { answerQuestion } from "./questions.js";
+import { answerQuestion, wholeQuestion } from "./questions.js";
 import { say, summary } from "./notify.js";
 import { visible, visibleLine } from "./visible.js";
 
@@ -92,6 +92,22 @@ export class Card {
       this.buttons,
     );
     this.drawButtons();
+    this.guard();
+    if (asked.cut) void this.complete();
+  }
+
+  /** Brings what the list has left out. Until it is there, it is said that it is not. */
+  async complete() {
+    const shown = this.element.querySelector(".patch");
+    const note = h("p", { class: "cut", role: "status" }, "This is only the beginning of a long change; the rest is on its way.");
+    shown?.after(note);
+    try {
+      const { question } = await wholeQuestion(this.asked);
+      if (question.type === "ApplyPatchApprovalRequest") shown?.replaceWith(patch(question.changes));
+      note.remove();
+    } catch (error) {
+      note.textContent = `This is only the beginning of a long change, and the rest could not be had: ${visible(error instanceof Error ? error.message : String(error))}`;
+    }
     this.guard();
   }
 

@@ -2,9 +2,9 @@
 
 import { get, post, remove, Refused, Stream } from "./api.js";
 import { Queue } from "./approvals.js";
-import { count, fill, h, icon, key, moment, plural } from "./dom.js";
+import { count, fill, h, icon, key, moment, plural, stepInList } from "./dom.js";
 import { setPage } from "./notify.js";
-import { textOf, Transcript } from "./transcript.js";
+import { Transcript } from "./transcript.js";
 import { shortened, visible, visibleLine } from "./visible.js";
 
 /** @typedef {import("./types.js").Conversation} Conversation */
@@ -72,11 +72,7 @@ export function conversationsPage(root, me, id) {
         view.focus();
         return true;
       }
-      if (event.key !== "j" && event.key !== "k") return false;
-      const links = [...list.querySelectorAll("a")];
-      const at = links.findIndex((link) => link === document.activeElement || link.getAttribute("aria-current"));
-      links[Math.max(0, Math.min(links.length - 1, at + (event.key === "j" ? 1 : -1)))]?.focus();
-      return true;
+      return stepInList(list, event.key);
     },
     close() {
       stopped = true;
@@ -202,8 +198,6 @@ class One {
     this.working = false;
     /** @type {Stream | null} */
     this.stream = null;
-    /** Texts of turns whose beginning has not been told. @type {string[]} */
-    this.sent = [];
     this.title = h("h2", { class: "untrusted" }, "…");
     this.facts = h("p", { class: "conversation-facts" });
     this.meter = h("div", { class: "meter", hidden: true });
@@ -212,7 +206,6 @@ class One {
     this.scroller = h("div", { class: "scroller", tabindex: "0", role: "region", "aria-label": "Conversation" });
     this.transcript = new Transcript({
       changed: () => this.follow(),
-      userText: () => this.sent.shift(),
       usage: (event) => this.usage(event),
       working: (working) => this.work(working),
     });
@@ -333,9 +326,7 @@ class One {
       const first = users[Math.max(0, users.length - turns)] ?? items.length;
       this.transcript.history(turns === 0 ? items : items.slice(0, first));
       if (from > 0) this.transcript.note(`${plural(from, "earlier event")} left out`, "divider");
-      this.sent.push(...users.slice(Math.max(0, users.length - turns)).map((index) => textOf(items[index])));
       for (const event of events) this.transcript.take(event);
-      this.sent = [];
       this.stick = true;
       this.follow();
     };
@@ -344,7 +335,7 @@ class One {
     if (!replaying) begin();
     this.listen(from, (event) => {
       if (!replaying) {
-        void this.take(event);
+        this.transcript.take(event);
         return;
       }
       events.push(event);
@@ -365,19 +356,6 @@ class One {
       event: ({ data }) => take(JSON.parse(data)),
       refused: (error) => this.complain(error),
     });
-  }
-
-  /** @param {any} event */
-  take(event) {
-    if (event.type === "TaskStarted" && this.sent.length === 0) {
-      // Somebody else began this turn; their words are in the record.
-      const mark = this.transcript.add(h("div", { class: "cell pending" }));
-      void get(this.path("/items")).then(({ items }) => {
-        const last = items.findLast((/** @type {any} */ item) => item.type === "message" && item.role === "user");
-        if (last) mark.replaceWith(this.transcript.user(textOf(last)));
-      });
-    }
-    this.transcript.take(event);
   }
 
   /** @param {boolean} working */
@@ -467,12 +445,10 @@ class One {
     this.sending = true;
     this.note.hidden = true;
     this.stick = true;
-    this.sent.push(text);
     try {
       const told = await post(this.path("/turns"), { input: text }, { Prefer: "respond-async" });
-      if (!this.stream && !this.closed) this.listen(told?.after ?? 0, (event) => void this.take(event));
+      if (!this.stream && !this.closed) this.listen(told?.after ?? 0, (event) => this.transcript.take(event));
     } catch (error) {
-      this.sent = this.sent.filter((one) => one !== text);
       if (error instanceof Refused && error.status === 409) {
         // Somebody else's turn runs: ours comes after it.
         waiting.set(this.id, [text, ...(waiting.get(this.id) ?? [])]);

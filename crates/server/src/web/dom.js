@@ -191,3 +191,17 @@ export const choices = {
     }
   },
 };
+
+/**
+ * Moves the focus among the links of a list, by `j` and `k`. Whether it was one of these.
+ *
+ * @param {HTMLElement} list
+ * @param {string} letter
+ */
+export function stepInList(list, letter) {
+  if (letter !== "j" && letter !== "k") return false;
+  const links = [...list.querySelectorAll("a")];
+  const at = links.findIndex((link) => link === document.activeElement || link.getAttribute("aria-current"));
+  links[Math.max(0, Math.min(links.length - 1, at + (letter === "j" ? 1 : -1)))]?.focus();
+  return true;
+}

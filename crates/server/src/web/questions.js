@@ -1,6 +1,6 @@
 // The open questions, as the server tells of them, and the answers that were given in this tab.
 
-import { post, Stream } from "./api.js";
+import { get, post, Stream } from "./api.js";
 import { tellOfQuestions } from "./notify.js";
 
 /** @typedef {import("./types.js").OpenQuestion} OpenQuestion */
@@ -68,6 +68,16 @@ export function areQuestionsKnown() {
 export function watchQuestions(watcher) {
   watchers.add(watcher);
   return () => void watchers.delete(watcher);
+}
+
+/**
+ * The whole of a question, of which the list has the beginning.
+ *
+ * @param {OpenQuestion} question
+ * @returns {Promise<OpenQuestion>}
+ */
+export function wholeQuestion(question) {
+  return get(`/approvals/${encodeURIComponent(question.id)}`);
 }
 
 /**

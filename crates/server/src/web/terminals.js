@@ -1,7 +1,7 @@
 // Live processes of sessions, and a terminal on one of them.
 
 import { bytesOf, get, post, remove, Stream } from "./api.js";
-import { fill, h, icon, size } from "./dom.js";
+import { fill, h, icon, size, stepInList } from "./dom.js";
 import { setPage } from "./notify.js";
 import { openScreen } from "./screen.js";
 import { commandLine, shortened, visible, visibleLine } from "./visible.js";
@@ -50,11 +50,7 @@ export function terminalsPage(root, me, id) {
         view.screen.terminal.focus();
         return true;
       }
-      if (event.key !== "j" && event.key !== "k") return false;
-      const links = [...list.querySelectorAll("a")];
-      const at = links.findIndex((link) => link === document.activeElement || link.getAttribute("aria-current"));
-      links[Math.max(0, Math.min(links.length - 1, at + (event.key === "j" ? 1 : -1)))]?.focus();
-      return true;
+      return stepInList(list, event.key);
     },
     close() {
       stopped = true;

@@ -130,7 +130,7 @@ class Call {
 /** The cells of a conversation or of a subagent. */
 export class Transcript {
   /**
-   * @param {{changed?: () => void, userText?: () => string | undefined, usage?: (usage: Happened) => void, working?: (working: boolean) => void}} [hooks]
+   * @param {{changed?: () => void, usage?: (usage: Happened) => void, working?: (working: boolean) => void}} [hooks]
    */
   constructor(hooks = {}) {
     this.hooks = hooks;
@@ -234,12 +234,12 @@ export class Transcript {
   /** Takes the next event of the session. @param {Happened} event */
   take(event) {
     switch (event.type) {
-      case "TaskStarted": {
-        const text = this.hooks.userText?.();
-        if (text !== undefined) this.user(text);
+      case "TaskStarted":
         this.hooks.working?.(true);
         break;
-      }
+      case "UserMessage":
+        this.user(event.message);
+        break;
       case "AgentMessageDelta":
         this.stream("message", event.delta);
         break;

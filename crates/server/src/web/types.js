@@ -68,6 +68,7 @@
  * @property {string} [conversation]
  * @property {string} asked
  * @property {ExecQuestion | PatchQuestion} question
+ * @property {boolean} [cut]
  *
  * @typedef {{decision: string, scope?: "call" | "session", feedback?: string}} Answer
  *

@@ -252,6 +252,19 @@ export async function patch({ page: open }) {
   await idle(page);
 }
 
+export async function longPatch({ page: open }) {
+  const page = await open(CONSOLE_APPROVER);
+  await start(page, "go");
+  await go(page, "#/approvals");
+  const found = await card(page, "May these files be changed?");
+  // What the list has left out comes by itself.
+  await found.locator(".stat .plus", { hasText: "+5000" }).waitFor();
+  check((await found.locator(".cut").count()) === 0, "it says that it is cut");
+  await answer(page, "May these files be changed?", "y");
+  await gone(found);
+  await idle(page);
+}
+
 export async function terminal({ page: open }) {
   const page = await open(CONSOLE_APPROVER);
   await start(page, "go");

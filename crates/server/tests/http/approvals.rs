@@ -55,6 +55,45 @@ async fn the_first_answer_counts() {
     );
 }
 
+/// spec HTTP.43: Lists of questions have no more than 32 KiB of the diffs of each, and say so; a question by
+/// itself has all of them.
+#[tokio::test]
+async fn a_list_has_the_beginnings_of_long_diffs() {
+    let scene = Scene::new(AskForApproval::UnlessTrusted, SandboxPolicy::workspace_write()).await;
+    let watching = scene.requester.open("GET", "/approvals/events", &[], "").await;
+    let mut watching = Stream::of(watching);
+    let place = scene.home.path().join("long.txt");
+    let line = "+a line of a long file\n";
+    let patch = format!(
+        "*** Begin Patch\n*** Add File: {}\n{}*** Add File: other.txt\n+x\n*** End Patch\n",
+        place.display(),
+        line.repeat(100_000)
+    );
+    let requester = scene.requester.clone();
+    let body = json!({ "arguments": patch });
+    let made = tokio::spawn(async move { requester.post("/tools/apply_patch", &body).await });
+    let question = open_question(&mut watching).await;
+    assert_eq!(question["cut"], true);
+    let listed = scene.requester.get("/approvals").await;
+    assert!(listed.text.len() < 40_000, "{}", listed.text.len());
+    assert_eq!(listed.json()["approvals"][0], question);
+    let changes = question["question"]["changes"].as_array().unwrap();
+    assert_eq!(changes.len(), 2);
+    let cut = changes[0]["diff"].as_str().unwrap();
+    assert!(cut.ends_with(&format!("{line}[the rest of it is too long to be here]\n")), "{cut}");
+    let one = format!("/approvals/{}", question["id"].as_str().unwrap());
+    let whole = scene.requester.get(&one).await.json();
+    assert_eq!(whole.get("cut"), None);
+    let diff = whole["question"]["changes"][0]["diff"].as_str().unwrap();
+    assert_eq!(diff.matches(line).count(), 100_000);
+    assert_eq!((&whole["id"], &whole["asked"]), (&question["id"], &question["asked"]));
+    assert_eq!(scene.approver.post(&one, &json!({ "decision": "denied" })).await.status, 204);
+    assert_eq!(made.await.unwrap().json()["success"], false);
+    assert!(!place.exists());
+    scene.requester.get(&one).await.problem(404);
+    scene.requester.get("/approvals/none").await.problem(404);
+}
+
 /// The next list that has a question in it.
 async fn open_question(watching: &mut Stream) -> Value {
     loop {

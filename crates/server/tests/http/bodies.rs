@@ -96,6 +96,23 @@ async fn a_body_that_is_cut_off_does_nothing() {
 
 /// spec HTTP.10: A connection whose head or body does not come in time is let go.
 #[tokio::test]
+async fn a_body_for_mcp_has_its_time_too() {
+    let limits = Limits { body: Duration::from_millis(300), ..Limits::default() };
+    let scene =
+        Scene::limited(AskForApproval::Never, SandboxPolicy::workspace_write(), limits).await;
+    let mut stream = TcpStream::connect(scene.requester.address).await.unwrap();
+    let head = head(&scene, "accept: application/json, text/event-stream\r\ncontent-length: 100");
+    let head = head.replace("/tools/shell", "/mcp");
+    stream.write_all(format!("{head}{{").as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    let _ = stream.read_to_string(&mut answer).await;
+    assert!(answer.starts_with("HTTP/1.1 408 "), "{answer}");
+    assert!(scene.notes()[0].contains("POST /mcp"), "{:?}", scene.notes());
+    assert_eq!(scene.opened(), 0);
+}
+
+/// spec HTTP.10: A connection whose head or body does not come in time is let go.
+#[tokio::test]
 async fn a_head_that_does_not_come_ends_the_connection() {
     let limits = Limits { head: Duration::from_millis(300), connections: 3, ..Limits::default() };
     let scene =

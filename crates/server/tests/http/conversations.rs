@@ -11,6 +11,7 @@ const ASYNC: (&str, &str) = ("prefer", "respond-async");
 
 /// spec HTTP.16: A turn is answered with its events up to its end, and while one is taken another
 /// is refused with 409.
+/// spec HTTP.42: What the person said is an event of its turn, which all who listen hear, also later.
 #[tokio::test]
 async fn a_turn_is_answered_with_its_events() {
     let scene = Scene::free().await;
@@ -42,6 +43,10 @@ async fn a_turn_is_answered_with_its_events() {
         json!({ "input": [{ "type": "text", "text": "and" }, { "type": "text", "text": "now" }] });
     let next = frames(&scene.approver.post(&turn, &parts).await.text);
     assert_eq!(next[0].name, "TaskStarted");
+    assert_eq!(
+        (next[1].name.as_str(), &next[1].data["message"]),
+        ("UserMessage", &json!("and\nnow"))
+    );
     assert_eq!(next[0].id, heard.last().unwrap().id.map(|last| last + 1));
     let items = scene.approver.get(&format!("/conversations/{id}/items")).await.json();
     let said = items["items"].as_array().unwrap().iter().filter(|item| item["role"] == "user");

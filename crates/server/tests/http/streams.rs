@@ -1,11 +1,12 @@
 //! Streams of events: cut, resumed, and read by many.
 
 use crate::client::{Frame, Frames, Stream};
-use crate::scene::{Scene, runs};
+use crate::scene::{Scene, calls, runs};
 use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
 use sandgate_protocol::{AskForApproval, SandboxPolicy};
 use sandgate_server::http::Limits;
+use serde_json::json;
 use sha2::{Digest as _, Sha256};
 use std::fs;
 use std::time::Duration;
@@ -225,21 +226,30 @@ fn resident() -> usize {
     line.trim().trim_end_matches(" kB").parse::<usize>().unwrap() << 10
 }
 
-/// spec HTTP.20: Beyond 256 MiB of events pieces of output are left out, which is told once, and
-/// nothing else is.
+/// spec HTTP.20: Beyond 256 MiB of events pieces of output are left out, which is told once, and of diffs and
+/// of what calls are asked to do all but the beginnings; nothing else is.
 #[tokio::test]
 async fn beyond_a_limit_output_is_left_out_and_nothing_else() {
-    let limits = Limits { events: 40_000, ..Limits::default() };
+    let limits = Limits { events: 100_000, ..Limits::default() };
     let scene =
         Scene::limited(AskForApproval::Never, SandboxPolicy::workspace_write(), limits).await;
     assert_eq!(Limits::default().events, 256 << 20);
-    scene.says((0..3).map(|call| prints(&format!("c{call}"), 500)).collect());
+    let patch = format!(
+        "*** Begin Patch\n*** Add File: long.txt\n{}*** End Patch\n",
+        "+a line of a long file\n".repeat(2000)
+    );
+    let patch = calls("p", "apply_patch", &json!({ "input": patch }));
+    scene.says((0..3).map(|call| prints(&format!("c{call}"), 500)).chain([patch]).collect());
     let id = begin(&scene).await;
     let all = whole(&scene, &id).await;
+    let diff = all.iter().find(|frame| frame.name == "PatchApplyBegin").unwrap();
+    let diff = diff.data["changes"][0]["diff"].as_str().unwrap();
+    assert!(diff.len() < 1100 && diff.ends_with("too long to be here]\n"), "{diff}");
+    assert_eq!(fs::read_to_string(scene.path("long.txt")).unwrap().lines().count(), 2000);
     let count = |name: &str| all.iter().filter(|frame| frame.name == name).count();
     assert_eq!(
         (count("ExecCommandBegin"), count("ExecCommandEnd"), count("ToolCallEnd")),
-        (3, 3, 3)
+        (3, 3, 4)
     );
     assert_eq!(count("ExecCommandOutputOmitted"), 1, "it is told once");
     let told = all.iter().position(|frame| frame.name == "ExecCommandOutputOmitted").unwrap();

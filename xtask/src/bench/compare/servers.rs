@@ -1,7 +1,7 @@
 //! What a call costs a client of MCP: a command of its own, and a line to a live bash.
 
 use crate::bench::bare;
-use crate::bench::mcp::{Server, TMUX_SOCKET, terminal_of};
+use crate::bench::mcp::{OWNER, Server, TMUX_SOCKET, terminal_of};
 use crate::bench::progress::Progress;
 use crate::bench::row::Row;
 use crate::bench::samples::{Samples, timed};
@@ -20,12 +20,12 @@ pub(super) const ALL: [(&str, Measure); 5] = [
 
 fn ours(session: &Session, progress: &Progress) -> anyhow::Result<Vec<Row>> {
     let mut server = Server::ours(session)?;
-    let once = json!({ "command": ["echo", "hi"] });
-    let once = rounds(session, progress, &mut server, ("shell", &once))?;
+    let once = |word: &str| json!({ "command": ["echo", word] });
+    let once = rounds(session, progress, &mut server, "shell", once)?;
     let started = server.call("exec_command", &json!({ "command": ["bash", "--norc"] }))?;
     let process = started["structuredContent"]["process_id"].clone();
-    let line = json!({ "process_id": process, "input": "echo h''i\n" });
-    let line = rounds(session, progress, &mut server, ("write_stdin", &line))?;
+    let line = |word: &str| json!({ "process_id": process, "input": format!("echo ''{word}\n") });
+    let line = rounds(session, progress, &mut server, "write_stdin", line)?;
     Ok(vec![
         row("sandgate mcp, confined: a command", &once),
         row("sandgate mcp, confined: a line to a live bash", &line),
@@ -34,18 +34,20 @@ fn ours(session: &Session, progress: &Progress) -> anyhow::Result<Vec<Row>> {
 
 fn commands(session: &Session, progress: &Progress) -> anyhow::Result<Vec<Row>> {
     let mut server = Server::peer(session, "mcp-server-commands")?;
-    let once = json!({ "command": "echo hi" });
-    let times = rounds(session, progress, &mut server, ("run_command", &once))?;
+    let once = |word: &str| json!({ "command": format!("echo {word}") });
+    let times = rounds(session, progress, &mut server, "run_command", once)?;
     Ok(vec![row("mcp-server-commands: a command", &times)])
 }
 
 fn pty(session: &Session, progress: &Progress) -> anyhow::Result<Vec<Row>> {
     let mut server = Server::peer(session, "pty-mcp")?;
-    let spawned =
-        server.call("pty_spawn", &json!({ "command": "bash --norc", "owner": "bench" }))?;
+    let spawned = server.call("pty_spawn", &json!({ "command": "bash --norc", "owner": OWNER }))?;
     let terminal = terminal_of(&spawned)?;
-    let line = json!({ "session_id": terminal, "owner": "bench", "data": "echo h''i\n", "patterns": ["\nhi"] });
-    let times = rounds(session, progress, &mut server, ("pty_prompt", &line))?;
+    let line = |word: &str| {
+        let (data, awaited) = (format!("echo ''{word}\n"), format!("\n{word}\n"));
+        json!({ "session_id": terminal, "owner": OWNER, "data": data, "patterns": [awaited] })
+    };
+    let times = rounds(session, progress, &mut server, "pty_prompt", line)?;
     Ok(vec![row("pty-mcp, told what to wait for: a line to a live bash", &times)])
 }
 
@@ -53,8 +55,8 @@ fn tmux(session: &Session, progress: &Progress) -> anyhow::Result<Vec<Row>> {
     let tmux = bare::find("tmux")?;
     let mut server = Server::peer(session, "libtmux-mcp")?;
     server.call("create_session", &json!({ "session_name": "bench" }))?;
-    let line = json!({ "session_name": "bench", "command": "echo h''i" });
-    let times = rounds(session, progress, &mut server, ("run_command", &line));
+    let line = |word: &str| json!({ "session_name": "bench", "command": format!("echo ''{word}") });
+    let times = rounds(session, progress, &mut server, "run_command", line);
     // What it has started stays if nobody ends it.
     let ended = bare::run_quietly(&tmux, &["-L", TMUX_SOCKET, "kill-server"]);
     let times = times?;
@@ -64,31 +66,33 @@ fn tmux(session: &Session, progress: &Progress) -> anyhow::Result<Vec<Row>> {
 
 fn desktop(session: &Session, progress: &Progress) -> anyhow::Result<Vec<Row>> {
     let mut server = Server::peer(session, "desktop-commander")?;
-    let once = json!({ "command": "echo hi", "timeout_ms": 5000 });
-    let times = rounds(session, progress, &mut server, ("start_process", &once))?;
+    let once = |word: &str| json!({ "command": format!("echo {word}"), "timeout_ms": 5000 });
+    let times = rounds(session, progress, &mut server, "start_process", once)?;
     Ok(vec![row("Desktop Commander: a command", &times)])
 }
 
-/// The same call again and again; each must print what it is to print.
+/// The same call again and again, with a word of its own for each, so that nobody takes the answer before for this one.
 fn rounds(
     session: &Session,
     progress: &Progress,
     server: &mut Server,
-    (tool, arguments): (&str, &Value),
+    tool: &str,
+    arguments: impl Fn(&str) -> Value,
 ) -> anyhow::Result<Samples> {
-    let rounds = session.times(100, 10);
-    let mut call = || {
-        let said = server.call(tool, arguments)?.to_string();
-        anyhow::ensure!(said.contains("hi"), "{tool} was answered with {said}");
-        Ok(())
-    };
-    for _ in 0..2 {
-        call()?;
-    }
+    let (rounds, warming) = (session.times(100, 10), 2);
     let mut times = Vec::with_capacity(rounds);
-    for round in 0..rounds {
-        times.push(timed(&mut call)?);
-        progress.step(round + 1, rounds);
+    for round in 0..rounds + warming {
+        let word = format!("hi{round}");
+        let arguments = arguments(&word);
+        let time = timed(|| {
+            let said = server.call(tool, &arguments)?.to_string();
+            anyhow::ensure!(said.contains(&word), "{tool} was answered with {said}");
+            Ok(())
+        })?;
+        if round >= warming {
+            times.push(time);
+        }
+        progress.step(round + 1, rounds + warming);
     }
     Samples::new(times)
 }

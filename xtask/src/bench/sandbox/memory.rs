@@ -18,17 +18,13 @@ const GUARDS: usize = 3;
 /// How long those may take to be there again after a command, and the warden of that one to go.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// The guards of the cage, and beside them those of commands that nothing confines, which every session
-/// has too.
+/// The guards of the cage. Those of commands that nothing confines are made for the first of them.
 pub(super) fn idle(session: &Session, _: &Progress) -> anyhow::Result<Vec<Row>> {
     let confined = Confined::start(session)?;
     let cage = guards_of_the_cage()?;
     let memory: u64 = cage.iter().map(|&pid| proportional_memory(pid)).sum::<Result<_, _>>()?;
-    let everybody = descendants(std::process::id());
-    let all: u64 = everybody.iter().map(|&pid| proportional_memory(pid)).sum::<Result<_, _>>()?;
     let row = Row::new("memory of an idle cage (PSS)", Quantity::bytes(memory))
-        .detail("processes", Quantity::count(cage.len()))
-        .detail("with the guards of plain commands", Quantity::bytes(all));
+        .detail("processes", Quantity::count(cage.len()));
     Ok(vec![confined.judge(row, MOST)?])
 }
 

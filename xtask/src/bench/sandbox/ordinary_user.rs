@@ -9,6 +9,7 @@ use crate::bench::session::{Effort, Impossible, Session};
 use crate::ordinary_user::{USER, again};
 use anyhow::Context as _;
 use std::path::PathBuf;
+use std::process::Stdio;
 
 /// What a run is given by the one that started it.
 #[derive(Debug, Clone)]
@@ -28,7 +29,8 @@ struct Rows {
 pub(super) fn measure(session: &Session, _: &Progress) -> anyhow::Result<Vec<Row>> {
     let impossible = |why: String| anyhow::Error::from(Impossible(why));
     let directory = session.scratch()?;
-    let mut command = again(directory.path(), session.program()?).map_err(impossible)?;
+    let mut command = again(directory.path()).map_err(impossible)?;
+    std::fs::copy(session.program()?, directory.path().join("sandgate"))?;
     let json = directory.path().join("rows.json");
     command.args(["bench", "sandbox", "--json"]).arg(&json);
     command.arg("--lent-scratch").arg(directory.path());
@@ -36,7 +38,7 @@ pub(super) fn measure(session: &Session, _: &Progress) -> anyhow::Result<Vec<Row
     if session.effort == Effort::Quick {
         command.arg("--quick");
     }
-    let status = command.status()?;
+    let status = command.stdout(Stdio::null()).status()?;
     let Ok(text) = std::fs::read_to_string(&json) else {
         return Err(impossible(format!(
             "{USER} cannot run this program from {}: {status}",

@@ -199,15 +199,15 @@ impl Scanner {
             Some((_, last)) => {
                 let (before, tail) = text[..self.close].split_at(last.end);
                 let first = Tokens { text: tail, at: 0 }.next().and_then(Result::ok);
-                let has_comma = first.is_some_and(|token| &tail[token] == ",");
-                let comma = if has_comma { tail.find(',').map_or(0, |at| at + 1) } else { 0 };
-                // What stands behind the last value on its line belongs to it.
-                let line = tail[comma..].find('\n').filter(|_| !tail.contains("/*"));
-                let (rest, end) = match line {
-                    Some(end) => (&tail[..comma + end], tail[comma + end..].to_owned()),
-                    None => (&tail[..comma], format!("\n{margin}{}", tail[comma..].trim_start())),
+                let comma = first.filter(|token| &tail[token.clone()] == ",");
+                // What stands behind the last value belongs to it.
+                let (rest, end) =
+                    tail.split_at(end_of_remark(tail, comma.as_ref().map_or(0, |at| at.end)));
+                let end = match end.trim_start_matches([' ', '\t', '\r']).starts_with('\n') {
+                    true => end.to_owned(),
+                    false => format!("\n{margin}{}", end.trim_start()),
                 };
-                let (first, second) = if has_comma { ("", ",") } else { (",", "") };
+                let (first, second) = if comma.is_some() { ("", ",") } else { (",", "") };
                 format!("{before}{first}{rest}{member}{second}{end}{}", &text[self.close..])
             }
             None => {
@@ -219,21 +219,39 @@ impl Scanner {
     }
 }
 
+/// Where the comments end that begin on the line of this place, with nothing but blanks between them.
+fn end_of_remark(text: &str, from: usize) -> usize {
+    let mut end = from;
+    loop {
+        let blank = text[end..].find(|c| !matches!(c, ' ' | '\t')).unwrap_or(text.len() - end);
+        let rest = &text[end + blank..];
+        if rest.starts_with("//") {
+            return end + blank + rest.find(['\r', '\n']).unwrap_or(rest.len());
+        }
+        match rest.strip_prefix("/*").and_then(|comment| comment.find("*/")) {
+            Some(length) => end += blank + length + 4,
+            None => return end,
+        }
+    }
+}
+
 /// What the line of a place begins with.
 fn margin_of(text: &str, at: usize) -> String {
     let line = text[..at].rfind('\n').map_or(0, |newline| newline + 1);
     text[line..at].chars().take_while(|c| matches!(c, ' ' | '\t')).collect()
 }
 
-/// What this text is indented by.
+/// What this text is indented by. What stands in comments does not count.
 fn indent_of(text: &str) -> String {
-    let margins = text
-        .lines()
-        .map(|line| line.chars().take_while(|c| matches!(c, ' ' | '\t')).collect::<String>());
-    margins
-        .filter(|margin| !margin.is_empty())
-        .min_by_key(String::len)
-        .unwrap_or_else(|| "  ".to_owned())
+    let margin = |token: Range<usize>| {
+        let line = text[..token.start].rfind('\n')? + 1;
+        let margin = &text[line..token.start];
+        let is_margin =
+            !margin.is_empty() && margin.bytes().all(|byte| matches!(byte, b' ' | b'\t'));
+        is_margin.then(|| margin.to_owned())
+    };
+    let tokens = Tokens { text, at: 0 }.filter_map(Result::ok);
+    tokens.filter_map(margin).min_by_key(String::len).unwrap_or_else(|| "  ".to_owned())
 }
 
 /// A value on several lines, those after the first behind a margin.

@@ -6,7 +6,7 @@ mod jsonc;
 use crate::settings::config_home;
 use crate::{exit, notes};
 use clap::ValueEnum;
-use sandgate_config::change_own_file;
+use sandgate_config::{EditError, change_own_file, change_project_file};
 use sandgate_protocol::visible;
 use serde_json::{Value, json};
 use std::io::{self, Write as _};
@@ -69,9 +69,31 @@ fn name(text: &str) -> Result<String, String> {
 }
 
 /// Where a client keeps its servers.
-struct Place {
-    directory: PathBuf,
-    file: &'static str,
+enum Place {
+    /// In a file of the person's.
+    Own(PathBuf, &'static str),
+    /// In a file of the project in this directory: a repository may have put anything there.
+    Project(&'static [&'static str]),
+}
+
+impl Place {
+    fn path(&self) -> PathBuf {
+        match self {
+            Self::Own(directory, file) => directory.join(file),
+            Self::Project(names) => [".", &names.join("/")].iter().collect(),
+        }
+    }
+
+    /// Changes the file, and returns it.
+    fn change(
+        &self,
+        change: impl FnOnce(Option<&str>) -> Option<String>,
+    ) -> Result<PathBuf, EditError> {
+        match self {
+            Self::Own(directory, file) => change_own_file(directory, file, change),
+            Self::Project(names) => change_project_file(Path::new("."), names, change),
+        }
+    }
 }
 
 /// What is to be in a client's settings.
@@ -103,11 +125,11 @@ fn try_install(cli: &CliInstall) -> Result<u8, (u8, String)> {
     };
     let place = cli.client.place().ok_or_else(|| failed("there is no home directory"))?;
     if !cli.write {
-        return print(&entry.told(&place.directory.join(place.file)));
+        return print(&entry.told(&place.path()));
     }
     let mut changed: Result<Option<String>, String> = Ok(None);
     let mut before = String::new();
-    let path = change_own_file(&place.directory, place.file, |text| {
+    let path = place.change(|text| {
         before = text.unwrap_or_default().to_owned();
         changed = entry.added_to(&before).map(|after| Some(after).filter(|after| *after != before));
         changed.clone().ok().flatten()
@@ -142,24 +164,25 @@ fn print(text: &str) -> Result<u8, (u8, String)> {
 fn diff(path: &Path, before: &str, after: &str) -> String {
     let path = visible(&path.display().to_string());
     let diff = similar::TextDiff::from_lines(before, after);
-    diff.unified_diff().context_radius(3).header(&path, &path).to_string()
+    // Whatever the file holds, it moves no cursor.
+    visible(&diff.unified_diff().context_radius(3).header(&path, &path).to_string())
 }
 
 impl Client {
     fn place(self) -> Option<Place> {
         let home = || sandgate_runtime::policy::home();
-        let (directory, file) = match self {
-            Self::Claude => (PathBuf::from("."), ".mcp.json"),
-            Self::Codex => (config_home()?, "config.toml"),
-            Self::Cursor => (home()?.join(".cursor"), "mcp.json"),
+        Some(match self {
+            Self::Claude => Place::Project(&[".mcp.json"]),
+            Self::Codex => Place::Own(config_home()?, "config.toml"),
+            Self::Cursor => Place::Own(home()?.join(".cursor"), "mcp.json"),
             Self::Zed => {
                 let named = std::env::var_os("XDG_CONFIG_HOME").map(PathBuf::from);
                 let named = named.filter(|path| path.is_absolute() && cfg!(target_os = "linux"));
-                (named.or_else(|| Some(home()?.join(".config")))?.join("zed"), "settings.json")
+                let named = named.or_else(|| Some(home()?.join(".config")))?;
+                Place::Own(named.join("zed"), "settings.json")
             }
-            Self::Vscode => (PathBuf::from(".vscode"), "mcp.json"),
-        };
-        Some(Place { directory, file })
+            Self::Vscode => Place::Project(&[".vscode", "mcp.json"]),
+        })
     }
 
     /// The member of the file that holds all servers.
@@ -238,7 +261,7 @@ impl Entry<'_> {
                 )
             }
             Client::Codex => {
-                "sandgate exec reads the same file, and would have this server too.\n\n".to_owned()
+                "sandgate exec reads the same file, and does not start itself.\n\n".to_owned()
             }
             _ => String::new(),
         };
@@ -281,13 +304,21 @@ mod tests {
         for (before, after) in [
             ("{\"a\":1}", "{\"a\":1,\n  \"servers\""),
             ("{\n  \"a\": 1 // one, and more\n}", "{\n  \"a\": 1, // one, and more\n  \"servers\""),
-            ("{\n  \"a\": 1 /* a\n b */\n}", "{\n  \"a\": 1,\n \"servers\""),
+            ("{\n  \"a\": 1 /* a\n b */\n}", "{\n  \"a\": 1, /* a\n b */\n  \"servers\""),
+            (
+                "{\n  \"a\": 1 /* one, */ , /* a */ // b\r\n  // c\r\n}",
+                "{\n  \"a\": 1 /* one, */ , /* a */ // b\n  \"servers\"",
+            ),
+            ("{ \"a\": 1 /* b */ }", "{ \"a\": 1, /* b */\n  \"servers\""),
             ("{ // none yet\n}", "{ // none yet\n  \"servers\""),
             ("{}", "{\n  \"servers\""),
         ] {
             let added = entry(Client::Vscode).added_to(before).unwrap();
             assert!(added.starts_with(after), "{added}");
-            assert_eq!(added.matches("/*").count(), before.matches("/*").count(), "{added}");
+            for comment in ["/*", "*/", "//"] {
+                let count = |text: &str| text.matches(comment).count();
+                assert_eq!(count(&added), count(before), "{added}");
+            }
         }
         insta::assert_snapshot!(
             "vscode-beside",

@@ -16,6 +16,7 @@ fn command(word: &str) -> ApprovalKey {
         cwd: "/ws".into(),
         sandbox_permissions: SandboxPermissions::UseDefault,
         tty: false,
+        runs: Vec::new(),
     }
 }
 

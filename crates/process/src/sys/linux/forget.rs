@@ -28,7 +28,7 @@ pub(super) unsafe fn drop_host_memory() {
 }
 
 /// How much around this thread's stack pointer and its own variables is kept.
-const KEPT: usize = 64 * 1024;
+pub(super) const KEPT: usize = 64 * 1024;
 
 /// # Safety
 /// As for [`drop_host_memory`].

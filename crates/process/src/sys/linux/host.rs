@@ -15,7 +15,7 @@ use rustix::net::{
 };
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, WaitIdStatus, WaitOptions};
 use rustix::process::{kill_process, waitid, waitpid};
-use sandgate_sandbox::linux::{Cage, Reservations};
+use sandgate_sandbox::linux::{Of, Reservations, Site};
 use std::io::{self, IoSlice};
 use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -45,7 +45,8 @@ const SWEEP: Duration = Duration::from_secs(1);
 /// Starts jobs, by way of nurseries that it keeps alive: one for what nothing confines, and one for
 /// each cage that is in use.
 pub(crate) struct Nursery {
-    plain: Mutex<Arc<Line>>,
+    /// Made for the first command that nothing confines: there may never be one.
+    plain: Mutex<Option<Arc<Line>>>,
     caged: Arc<Mutex<Vec<Cell>>>,
     null: OwnedFd,
     in_flight: Semaphore,
@@ -53,7 +54,7 @@ pub(crate) struct Nursery {
 
 /// A cage with its nursery.
 struct Cell {
-    cage: Arc<Cage>,
+    site: Arc<Site>,
     line: Arc<Line>,
     used: Instant,
 }
@@ -63,6 +64,9 @@ enum Attempt {
     Launched(Box<Launched>),
     /// Nobody took it; it can be sent again.
     Lost,
+    /// Nobody is there any more who could take it, even if the nursery's process has not quite ended: one
+    /// that was killed closes its socket first, and taking its namespaces apart can take a while.
+    Deserted,
     /// Nobody took it for a long time.
     Unmoved,
 }
@@ -81,12 +85,12 @@ pub(super) struct Line {
 }
 
 impl Nursery {
-    /// Forks a nursery. Best done early, while the host is small and has one thread.
+    /// Prepares. A nursery is forked for the first command that needs it.
     pub(crate) fn start() -> io::Result<Self> {
         let flags = rustix::fs::OFlags::RDWR | rustix::fs::OFlags::CLOEXEC;
         Ok(Self {
             null: rustix::fs::open(c"/dev/null", flags, rustix::fs::Mode::empty())?,
-            plain: Mutex::new(Arc::new(Line::open(None, Allowed::Namespaces)?)),
+            plain: Mutex::default(),
             caged: Arc::default(),
             in_flight: Semaphore::new(MAX_IN_FLIGHT),
         })
@@ -96,23 +100,25 @@ impl Nursery {
     pub(crate) async fn launch(&self, launch: Launch<'_>) -> Result<Launched, LaunchError> {
         // The semaphore is never closed.
         let _in_flight = self.in_flight.acquire().await;
-        let cage = launch.env.cage();
+        let site = launch.env.site();
         for _ in 0..ATTEMPTS {
-            let line = self.line(cage).map_err(set_up)?;
+            let line = self.line(site)?;
             let allowed = line.allowed;
             match self.try_launch(&line, &launch).await {
                 Ok(Attempt::Launched(launched)) => return Ok(*launched),
                 Ok(Attempt::Lost) if line.is_there() => {}
-                Ok(Attempt::Lost | Attempt::Unmoved) => match line.last_word() {
-                    Some(error) if cage.is_some() => {
-                        self.forget(&line);
-                        return Err(error);
+                Ok(Attempt::Lost | Attempt::Deserted | Attempt::Unmoved) => {
+                    match line.last_word() {
+                        Some(error) if site.is_some() => {
+                            self.forget(&line);
+                            return Err(error);
+                        }
+                        _ => self.replace(&line, site, allowed)?,
                     }
-                    _ => self.replace(&line, cage, allowed).map_err(set_up)?,
-                },
+                }
                 // Some containers cover parts of /proc, and then let nobody have a whole one.
                 Err(error) if error.is_about_proc() && allowed == Allowed::Namespaces => {
-                    self.replace(&line, cage, Allowed::Nothing).map_err(set_up)?;
+                    self.replace(&line, site, Allowed::Nothing)?;
                 }
                 Err(error) => return Err(error),
             }
@@ -122,17 +128,24 @@ impl Nursery {
     }
 
     /// The line to the nursery of a cage, or to the one of what has none.
-    fn line(&self, cage: Option<&Arc<Cage>>) -> io::Result<Arc<Line>> {
-        let Some(cage) = cage else { return Ok(Arc::clone(&lock(&self.plain))) };
+    fn line(&self, site: Option<&Arc<Site>>) -> Result<Arc<Line>, LaunchError> {
+        let Some(site) = site else {
+            let mut plain = lock(&self.plain);
+            let line = match &*plain {
+                Some(line) => Arc::clone(line),
+                None => Arc::new(Line::plain().map_err(set_up)?),
+            };
+            return Ok(Arc::clone(plain.insert(line)));
+        };
         let mut cells = lock(&self.caged);
-        if let Some(cell) = cells.iter_mut().find(|cell| Arc::ptr_eq(&cell.cage, cage)) {
+        if let Some(cell) = cells.iter_mut().find(|cell| Arc::ptr_eq(&cell.site, site)) {
             cell.used = Instant::now();
             return Ok(Arc::clone(&cell.line));
         }
-        let line = Arc::new(Line::open(Some(cage), Allowed::Namespaces)?);
+        let line = Arc::new(Line::caged(site, Allowed::Namespaces)?);
         let first = cells.is_empty();
-        let (cage, used) = (Arc::clone(cage), Instant::now());
-        cells.push(Cell { cage, line: Arc::clone(&line), used });
+        let (site, used) = (Arc::clone(site), Instant::now());
+        cells.push(Cell { site, line: Arc::clone(&line), used });
         if first {
             tokio::spawn(sweep(Arc::downgrade(&self.caged)));
         }
@@ -143,22 +156,25 @@ impl Nursery {
     fn replace(
         &self,
         gone: &Arc<Line>,
-        cage: Option<&Arc<Cage>>,
+        site: Option<&Arc<Site>>,
         allowed: Allowed,
-    ) -> io::Result<()> {
-        let open = |line: &mut Arc<Line>| -> io::Result<()> {
+    ) -> Result<(), LaunchError> {
+        let open = |line: &mut Arc<Line>| -> Result<(), LaunchError> {
             if Arc::ptr_eq(line, gone) {
                 // If it is there after all, it does not move.
                 gone.signal(Signal::KILL);
-                *line = Arc::new(Line::open(cage, allowed)?);
+                *line = Arc::new(match site {
+                    None => Line::plain().map_err(set_up)?,
+                    Some(site) => Line::caged(site, allowed)?,
+                });
             }
             Ok(())
         };
-        match cage {
-            None => open(&mut lock(&self.plain)),
-            Some(cage) => {
+        match site {
+            None => lock(&self.plain).as_mut().map_or(Ok(()), open),
+            Some(site) => {
                 let mut cells = lock(&self.caged);
-                let cell = cells.iter_mut().find(|cell| Arc::ptr_eq(&cell.cage, cage));
+                let cell = cells.iter_mut().find(|cell| Arc::ptr_eq(&cell.site, site));
                 cell.map_or(Ok(()), |cell| open(&mut cell.line))
             }
         }
@@ -187,7 +203,7 @@ impl Nursery {
         });
         let fds = [theirs.as_fd(), stdin, stdout, stderr];
         if !line.send(request, &fds).map_err(set_up)? {
-            return Ok(Attempt::Lost);
+            return Ok(Attempt::Deserted);
         }
         // Our copies must go now, or the pipes would never end and the warden's end never be missed.
         drop((ends.theirs, theirs));
@@ -238,38 +254,45 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Line {
-    fn open(cage: Option<&Arc<Cage>>, allowed: Allowed) -> io::Result<Self> {
+    /// One to a nursery of what nothing confines.
+    fn plain() -> io::Result<Self> {
         let (ours, theirs) = packet_pair()?;
-        let mut keep = vec![theirs.as_raw_fd()];
-        let mut names = None;
-        let mut leftovers = None;
-        if let Some(cage) = cage {
-            let places = cage.reservations()?;
-            keep.extend(cage.descriptors());
-            keep.extend(places.descriptors().map(|fd| fd.as_raw_fd()));
-            leftovers = Some(places.leftovers()?);
-            names = Some(places);
-        }
-        keep.sort_unstable();
         // SAFETY: the child goes straight to `become_nursery`, which allocates nothing, makes only
         // kernel calls and never returns.
         match unsafe { raw::fork_host() }? {
-            Forked::Child => {
-                let cell = match (cage, &mut names, &leftovers) {
-                    (Some(cage), Some(names), Some(leftovers)) => {
-                        Some(nursery::Cell { cage, names, leftovers, allowed })
-                    }
-                    _ => None,
-                };
-                // SAFETY: this is the process that was just forked.
-                unsafe { become_nursery(theirs.as_fd(), &keep, cell) }
-            }
+            // SAFETY: this is the process that was just forked.
+            Forked::Child => unsafe { become_nursery(theirs.as_fd(), &[theirs.as_raw_fd()], None) },
             Forked::Parent(pid) => {
                 let pid = Pid::from_raw(pid).ok_or(Errno::CHILD)?;
-                let outlives_us = AtomicBool::new(false);
-                Ok(Self { requests: Some(ours), pid, allowed, names, outlives_us })
+                Ok(Self::new(ours, pid, Allowed::Namespaces, None))
             }
         }
+    }
+
+    /// One to a nursery in a cage.
+    fn caged(site: &Site, allowed: Allowed) -> Result<Self, LaunchError> {
+        let ahead = allowed.send_ahead(site, Of::Session)?;
+        let cage = site.cage().map_err(cannot_build)?;
+        let (ours, theirs) = packet_pair().map_err(set_up)?;
+        let mut names = cage.reservations().map_err(cannot_build)?;
+        let leftovers = names.leftovers().map_err(cannot_build)?;
+        let mut keep = vec![theirs.as_raw_fd()];
+        keep.extend(cage.descriptors());
+        keep.extend(names.descriptors().map(|fd| fd.as_raw_fd()));
+        keep.sort_unstable();
+        let mut nursery = |mode| {
+            let cell = nursery::Cell { cage, names: &mut names, leftovers: &leftovers, mode };
+            // SAFETY: this is a process that was just forked for it.
+            unsafe { become_nursery(theirs.as_fd(), &keep, Some(cell)) }
+        };
+        // SAFETY: it allocates nothing, makes only kernel calls and never returns.
+        let pid = unsafe { ahead.fork(&mut nursery) }?;
+        Ok(Self::new(ours, pid, allowed, Some(names)))
+    }
+
+    fn new(requests: OwnedFd, pid: Pid, allowed: Allowed, names: Option<Reservations>) -> Self {
+        let outlives_us = AtomicBool::new(false);
+        Self { requests: Some(requests), pid, allowed, names, outlives_us }
     }
 
     /// Some of its jobs stay, and it with them, whoever goes.
@@ -378,6 +401,56 @@ pub(super) fn packet_pair() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok(socketpair(AddressFamily::UNIX, kind, SocketFlags::CLOEXEC, None)?)
 }
 
+pub(super) fn cannot_build(
+    why: impl Into<Box<dyn std::error::Error + Send + Sync>>,
+) -> LaunchError {
+    LaunchError::new(Stage::Cage, io::Error::other(why))
+}
+
 fn set_up(source: io::Error) -> LaunchError {
     LaunchError::new(Stage::SetUp, source)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sys::Stdio;
+    use sandgate_policy::Grant;
+    use sandgate_protocol::{ExecExpiration, ExecParams, SandboxPermissions};
+    use sandgate_sandbox::SandboxManager;
+
+    /// A process that was killed closes its socket before it has ended. Until it has, every request to it
+    /// is refused at once, however often it is sent.
+    #[tokio::test]
+    #[expect(clippy::disallowed_methods, reason = "stands for a nursery that is ending")]
+    async fn a_nursery_that_is_still_ending_is_replaced() {
+        let nursery = Nursery::start().unwrap();
+        let mut ending = std::process::Command::new("sleep").arg("1000").spawn().unwrap();
+        let (requests, _) = packet_pair().unwrap();
+        let line = Line {
+            requests: Some(requests),
+            pid: Pid::from_child(&ending),
+            allowed: Allowed::Namespaces,
+            names: None,
+            outlives_us: AtomicBool::new(false),
+        };
+        *lock(&nursery.plain) = Some(Arc::new(line));
+        let params = ExecParams {
+            command: vec!["/bin/true".to_owned()],
+            program: "/bin/true".into(),
+            cwd: "/".into(),
+            env: Default::default(),
+            expiration: ExecExpiration::Cancellation,
+            sandbox_permissions: SandboxPermissions::UseDefault,
+            justification: None,
+            arg0: None,
+        };
+        let grant = Grant::unconfined_by_person(params);
+        let env = SandboxManager::new().transform(grant).unwrap();
+        let launch = Launch { env: &env, stdio: Stdio::Pipes(crate::Stdin::Null) };
+        assert!(nursery.launch(launch).await.is_ok());
+        // Whoever replaced it may have waited for it already.
+        let _ = ending.kill();
+        let _ = ending.wait();
+    }
 }

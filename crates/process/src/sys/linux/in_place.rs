@@ -4,11 +4,11 @@
 //! caller's streams, session and process group, so that Ctrl-C and job control work as they do without
 //! us. The caller stays outside and waits.
 
-use super::host::packet_pair;
+use super::host::{cannot_build, packet_pair};
 use super::job::Word;
 use super::nursery::Allowed;
 use super::plan::{Plan, Strings};
-use super::raw::{self, Forked, NeverReturn};
+use super::raw::{self, NeverReturn};
 use super::warden::{self, Caged};
 use super::wire::{Order, PACKET_BYTES, REPLY_BYTES, Request, Streams};
 use crate::handle::Exit;
@@ -18,80 +18,62 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fd::{AsFd as _, AsRawFd as _, OwnedFd, RawFd};
 use rustix::io::Errno;
 use rustix::net::{SendFlags, send};
-use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
+use rustix::process::{Signal, WaitOptions, kill_process, waitpid};
 use sandgate_sandbox::ExecEnv;
-use sandgate_sandbox::linux::{Cage, Namespaces, Reservations};
+use sandgate_sandbox::linux::{Cage, Mode, Of, Reservations, Site};
 use std::io;
 
 /// Runs a command in the cage and waits for it.
 ///
 /// The process must have one thread: it is single-threaded front ends that call this.
-pub(crate) fn run(env: &ExecEnv, cage: &Cage) -> Result<RanInTerminal, LaunchError> {
+pub(crate) fn run(env: &ExecEnv, site: &Site) -> Result<RanInTerminal, LaunchError> {
     let cannot = |e: io::Error| LaunchError::new(Stage::SetUp, e);
-    let (mut request, strings) = Request::describe(env).map_err(cannot)?;
-    request.streams = Streams::Inherited;
     raw::block_signals();
     let signals = raw::front_signal_fd().map_err(|e| cannot(e.into()))?;
-    let mut names = cage.reservations().map_err(|e| LaunchError::new(Stage::Cage, e))?;
-    let mut attempt = |allowed| run_once(cage, request, &strings, &mut names, &signals, allowed);
-    let result = match attempt(Allowed::Namespaces) {
+    let (mut request, strings) = Request::describe(env).map_err(cannot)?;
+    request.streams = Streams::Inherited;
+    let attempt = |allowed| run_once(site, request, &strings, &signals, allowed);
+    match attempt(Allowed::Namespaces) {
         // Some containers cover parts of /proc, and then let nobody have a whole one.
         Err(error) if error.is_about_proc() => attempt(Allowed::Nothing),
         result => result,
-    };
-    names.remove();
-    result
+    }
 }
 
 fn run_once(
-    cage: &Cage,
+    site: &Site,
     request: Request,
     strings: &[u8],
-    names: &mut Reservations,
     signals: &OwnedFd,
     allowed: Allowed,
 ) -> Result<RanInTerminal, LaunchError> {
+    let ahead = allowed.send_ahead(site, Of::Job)?;
+    let cage = site.cage().map_err(cannot_build)?;
+    let mut names = cage.reservations().map_err(cannot_build)?;
     let (control, theirs) = packet_pair().map_err(|e| LaunchError::new(Stage::SetUp, e))?;
-    let warden = fork_warden(cage, request, names, theirs, allowed)?;
+    let mut keep: Vec<RawFd> = cage.descriptors().collect();
+    keep.extend(names.descriptors().map(|fd| fd.as_raw_fd()));
+    keep.extend([0, 1, 2, theirs.as_raw_fd()]);
+    keep.sort_unstable();
+    let mut theirs = Some(theirs);
+    let mut warden = |mode| {
+        let _never = NeverReturn;
+        raw::take_over_signals();
+        // SAFETY: this is a process of its own, and uses no descriptor that is not kept.
+        unsafe { raw::close_all_but(&keep) };
+        if let Some(control) = theirs.take() {
+            guard(cage, request, &mut names, control, mode);
+        }
+    };
+    // SAFETY: it makes only kernel calls and never returns.
+    let warden = unsafe { ahead.fork(&mut warden) }?;
+    drop(theirs);
     let result = talk(&control, strings, signals);
     // The end of the socket is the end of all that is left.
     drop(control);
     let _ = rustix::io::retry_on_intr(|| waitpid(Some(warden), WaitOptions::empty()));
+    names.remove();
     result
-}
-
-fn fork_warden(
-    cage: &Cage,
-    request: Request,
-    names: &mut Reservations,
-    control: OwnedFd,
-    allowed: Allowed,
-) -> Result<Pid, LaunchError> {
-    let mut keep: Vec<RawFd> = cage.descriptors().collect();
-    keep.extend(names.descriptors().map(|fd| fd.as_raw_fd()));
-    keep.extend([0, 1, 2, control.as_raw_fd()]);
-    keep.sort_unstable();
-    let tried = cage.namespaces().filter(|_| allowed == Allowed::Namespaces).map(Some);
-    let mut refusal = Errno::CHILD;
-    for namespaces in tried.chain([None]) {
-        let flags = namespaces.map_or(0, |namespaces| namespaces.with_job().clone_flags());
-        // SAFETY: one thread; the child goes to `guard`, which never returns.
-        match unsafe { raw::fork_into(flags) } {
-            Ok(Forked::Child) => {
-                let _never = NeverReturn;
-                raw::take_over_signals();
-                // SAFETY: nothing below uses a descriptor that is not kept.
-                unsafe { raw::close_all_but(&keep) };
-                guard(cage, request, names, control, namespaces);
-            }
-            Ok(Forked::Parent(pid)) => {
-                return Pid::from_raw(pid)
-                    .ok_or_else(|| LaunchError::new(Stage::Fork, Errno::CHILD));
-            }
-            Err(errno) => refusal = errno,
-        }
-    }
-    Err(LaunchError::new(Stage::Fork, refusal))
 }
 
 /// The life of the warden: furnishes the cage, looks after the command, and gives the names back.
@@ -100,14 +82,11 @@ fn guard(
     request: Request,
     names: &mut Reservations,
     control: OwnedFd,
-    namespaces: Option<Namespaces>,
+    mode: Mode,
 ) -> ! {
-    let settled = match namespaces {
-        Some(namespaces) => names.take().and_then(|()| cage.settle(namespaces, names)),
-        None => cage.do_without_namespaces(),
-    };
-    match settled {
-        Ok(mode) => {
+    let taken = if mode == Mode::Namespaces { names.take() } else { Ok(()) };
+    match taken.and_then(|()| cage.settle(mode, names)) {
+        Ok(()) => {
             raw::forbid_inspection();
             let caged = Caged { inside: cage.inside(), mode };
             // The caller gives the names back faster: nothing is mounted on them where it is.

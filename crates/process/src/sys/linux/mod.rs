@@ -9,11 +9,15 @@
 //!   command starts. It ends them all when it is told to, or when its socket to the host closes,
 //!   which also happens when the host is killed.
 //!
+//! A *forerunner* makes the namespaces of a cage while the host builds the rest of it, forks the process
+//! that lives in them, and is gone before the first command runs.
+//!
 //! The nursery and the wardens run after a `fork` of a process that may have threads. They
 //! allocate nothing, take no lock and call nothing but the kernel.
 
 mod children;
 mod foreground;
+mod forerunner;
 mod forget;
 mod host;
 pub(crate) mod in_place;

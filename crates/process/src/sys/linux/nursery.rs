@@ -15,7 +15,7 @@ use rustix::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd, RawFd};
 use rustix::io::Errno;
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
 use rustix::process::{Pid, Signal, kill_process};
-use sandgate_sandbox::linux::{Cage, Leftovers, Mode, Namespaces, Reservations};
+use sandgate_sandbox::linux::{Cage, Leftovers, Mode, NAMESPACES_OF_JOB, Reservations};
 use std::io::IoSliceMut;
 use std::mem::MaybeUninit;
 
@@ -34,12 +34,12 @@ const DISMISS_PASSES: u32 = 2_500;
 /// After so many looks without a change the wardens that are left were told to stay.
 const QUIET_PASSES: u32 = 25;
 
-/// The cage that a nursery's commands go into, before it has been entered.
+/// The cage that a nursery's commands go into, in whose namespaces it is, if they can be had.
 pub(super) struct Cell<'a> {
     pub(super) cage: &'a Cage,
     pub(super) names: &'a mut Reservations,
     pub(super) leftovers: &'a Leftovers,
-    pub(super) allowed: Allowed,
+    pub(super) mode: Mode,
 }
 
 /// Whether namespaces may be tried.
@@ -50,22 +50,14 @@ pub(super) enum Allowed {
 }
 
 impl<'a> Cell<'a> {
-    /// Enters the cage. Some of what that needs is memory of the host's.
+    /// Furnishes the cage. Some of what that needs is memory of the host's.
     fn enter(self) -> Result<(Caged<'a>, &'a Leftovers), Failure> {
-        let mode = match self.allowed {
-            Allowed::Namespaces => {
-                self.names.take()?;
-                let mode = self.cage.enter_session(self.names)?;
-                if mode == Mode::LandlockOnly {
-                    // There is no mount that a directory could be of use for.
-                    self.names.give_back();
-                }
-                mode
-            }
-            Allowed::Nothing => self.cage.do_without_namespaces()?,
-        };
+        if self.mode == Mode::Namespaces {
+            self.names.take()?;
+        }
+        self.cage.settle(self.mode, self.names)?;
         raw::forbid_inspection();
-        Ok((Caged { inside: self.cage.inside(), mode }, self.leftovers))
+        Ok((Caged { inside: self.cage.inside(), mode: self.mode }, self.leftovers))
     }
 }
 
@@ -246,7 +238,7 @@ impl<'a> Nursery<'a> {
             return Some(Refusal { stage: Stage::Full, errno: Errno::AGAIN });
         };
         let namespaces = match self.caged {
-            Some(Caged { mode: Mode::Namespaces, .. }) => Namespaces::of_job().clone_flags(),
+            Some(Caged { mode: Mode::Namespaces, .. }) => NAMESPACES_OF_JOB,
             _ => 0,
         };
         // SAFETY: the child goes to `warden::serve`, which makes only kernel calls and never returns.

@@ -5,7 +5,7 @@
 
 use rustix::fd::{BorrowedFd, FromRawFd as _, OwnedFd, RawFd};
 use rustix::io::Errno;
-use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
+use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
 use rustix::process::Signal;
 use std::ffi::{c_char, c_int, c_long, c_void};
 use std::ptr;
@@ -37,6 +37,18 @@ pub(super) unsafe fn fork_into(namespaces: u32) -> Result<Forked, Errno> {
     let flags = c_long::from(namespaces) | c_long::from(libc::SIGCHLD);
     // The argument order differs between architectures, but all but the flags are zero.
     // SAFETY: without CLONE_VM this is a plain fork; the caller keeps the child's promise.
+    let pid = unsafe { libc::syscall(libc::SYS_clone, flags, 0, 0, 0, 0) };
+    forked(pid)
+}
+
+/// Forks a child of this process's own parent, in the namespaces that this one was given or made.
+///
+/// # Safety
+/// As for [`fork_host`].
+pub(super) unsafe fn fork_sibling() -> Result<Forked, Errno> {
+    // The signal at its end is the one that this process has.
+    let flags = c_long::from(libc::CLONE_PARENT);
+    // SAFETY: as in `fork_into`.
     let pid = unsafe { libc::syscall(libc::SYS_clone, flags, 0, 0, 0, 0) };
     forked(pid)
 }
@@ -133,19 +145,31 @@ pub(super) fn unblock_signals() {
     set_signal_mask(0);
 }
 
-fn set_signal_mask(mask: u64) {
+/// Does something while every signal is held back in this thread, so that a process that is made by it
+/// runs no handler.
+pub(super) fn with_signals_blocked<T>(work: impl FnOnce() -> T) -> T {
+    let before = set_signal_mask(!0);
+    let done = work();
+    set_signal_mask(before);
+    done
+}
+
+/// Gives back the mask that was there before.
+fn set_signal_mask(mask: u64) -> u64 {
+    let mut before = 0u64;
     // The raw call takes the kernel's 64-bit set; the C library's own leaves out its private
     // signals, which must be blocked and unblocked here too.
-    // SAFETY: the kernel reads eight bytes from a live u64 and writes nothing back.
+    // SAFETY: the kernel reads eight bytes from a live u64 and writes eight to another.
     unsafe {
         libc::syscall(
             libc::SYS_rt_sigprocmask,
             libc::SIG_SETMASK,
             ptr::from_ref(&mask),
-            ptr::null_mut::<u64>(),
+            ptr::from_mut(&mut before),
             size_of::<u64>(),
         )
     };
+    before
 }
 
 fn default_handlers() {
@@ -225,21 +249,46 @@ fn close_range(first: libc::c_uint, last: libc::c_uint) {
 
 /// The stack that a command's process uses between its making and its exec.
 pub(super) struct ChildStack {
+    base: *mut c_void,
+    /// Where it begins.
     top: *mut c_void,
+    size: usize,
 }
 
 impl ChildStack {
     const SIZE: usize = 64 * 1024;
 
+    /// For a process that goes on to become a guard. Only what is used of it takes memory.
+    const ROOMY: usize = 1024 * 1024;
+
     /// Maps a stack; it lives as long as this process.
     pub(super) fn map() -> Result<Self, Errno> {
+        Self::with_room_above(Self::SIZE, 0)
+    }
+
+    /// The same with room for the life of a guard, which keeps what is around the end of its stack when
+    /// it drops its host's memory. Nothing of the host's may lie there.
+    pub(super) fn roomy() -> Result<Self, Errno> {
+        Self::with_room_above(Self::ROOMY, 2 * super::forget::KEPT)
+    }
+
+    fn with_room_above(size: usize, above: usize) -> Result<Self, Errno> {
         let flags = MapFlags::PRIVATE | MapFlags::STACK;
+        let access = ProtFlags::READ | ProtFlags::WRITE;
         // SAFETY: an anonymous mapping at an address of the kernel's choice overlaps nothing.
-        let base = unsafe {
-            mmap_anonymous(ptr::null_mut(), Self::SIZE, ProtFlags::READ | ProtFlags::WRITE, flags)
-        }?;
-        // SAFETY: one past the end of the mapping, which is where a stack that grows down begins.
-        Ok(Self { top: unsafe { base.byte_add(Self::SIZE) } })
+        let base = unsafe { mmap_anonymous(ptr::null_mut(), size + above, access, flags) }?;
+        // SAFETY: inside of the mapping, or one past its end, which is where a stack that grows down
+        // begins.
+        Ok(Self { base, top: unsafe { base.byte_add(size) }, size: size + above })
+    }
+
+    /// Gives it back.
+    ///
+    /// # Safety
+    /// Nobody may use it any more, nor be given it again.
+    pub(super) unsafe fn unmap(&mut self) {
+        // SAFETY: this is the whole mapping.
+        let _ = unsafe { munmap(self.base, self.size) };
     }
 }
 

@@ -1,54 +1,57 @@
-use super::super::{Asker, OpenQuestion};
+use super::super::{Asker, MOST_DIFF_BYTES, OpenQuestion, shortened};
 use super::*;
 use jiff::Timestamp;
 use sandgate_protocol::{
-    ApplyPatchApprovalRequest, ApprovalId, CallId, PatchChange, PatchChangeKind,
+    ApplyPatchApprovalRequest, ApprovalId, CallId, Event, PatchChange, PatchChangeKind,
 };
 use std::os::unix::fs::PermissionsExt as _;
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 
-fn patch(number: usize, diff: String) -> OpenQuestion {
+fn patch(diff: String) -> Event {
     let change =
         PatchChange { path: "/ws/a".into(), kind: PatchChangeKind::Update, moved_to: None, diff };
-    let question = Event::ApplyPatchApprovalRequest(Box::new(ApplyPatchApprovalRequest {
-        approval_id: ApprovalId::new(format!("approval_{number}")),
+    Event::ApplyPatchApprovalRequest(Box::new(ApplyPatchApprovalRequest {
+        approval_id: ApprovalId::new("approval_1"),
         call_id: CallId::new("call_1"),
         changes: vec![change.clone(), change],
         reason: "it is outside".to_owned(),
         grant_root: None,
         only_once: false,
         agent: None,
-    }));
-    let asker =
-        Asker { front_end: "exec".to_owned(), workspace: "/ws".to_owned(), conversation: None };
-    OpenQuestion { id: format!("a-{number}"), asker, asked: Timestamp::now(), question }
+    }))
 }
 
-/// spec DESK.4: What is said of open questions fits a line of 8 MiB: long diffs are cut, the files that
-/// they change are all named, and how many questions there is no room for is said.
+fn open(number: usize, question: Event) -> OpenQuestion {
+    let asker =
+        Asker { front_end: "exec".to_owned(), workspace: "/ws".to_owned(), conversation: None };
+    let id = format!("a-{number}");
+    OpenQuestion { id, asker, asked: Timestamp::now(), question, is_cut: false }
+}
+
+/// spec DESK.4: What is said of open questions fits a line of 8 MiB: of long diffs it has the beginnings, the
+/// files that they change are all named, and how many questions there is no room for is said.
 #[test]
 fn a_list_has_a_limit() {
-    let long = patch(1, "+ä\n".repeat(MOST_DIFF_BYTES));
-    let Reply::Questions { questions, left_out } = shown(std::slice::from_ref(&long)) else {
-        panic!("it lists questions");
-    };
-    assert_eq!(left_out, 0);
-    let Event::ApplyPatchApprovalRequest(request) = &questions[0].question else {
-        panic!("it is the patch");
-    };
+    let short = shortened(&patch("+ä\n".repeat(MOST_DIFF_BYTES))).unwrap();
+    let Event::ApplyPatchApprovalRequest(request) = &short else { panic!("it is the patch") };
     assert_eq!(request.changes.len(), 2);
-    assert!(request.changes[0].diff.ends_with("too long to be shown here]\n"));
-    assert!(request.changes.iter().all(|change| change.diff.len() < MOST_DIFF_BYTES + 100));
-    let many: Vec<_> = (0..100).map(|number| patch(number, long_enough())).collect();
+    assert!(request.changes[0].diff.ends_with("ä\n[the rest of it is too long to be here]\n"));
+    assert!(request.changes.iter().map(|change| change.diff.len()).sum::<usize>() < 33 << 10);
+    assert_eq!(shortened(&patch("+x\n".to_owned())), None);
+    let many: Vec<_> = (0..1000).map(|number| open(number, short.clone())).collect();
     let reply = shown(&many);
     let Reply::Questions { questions, left_out } = &reply else { panic!("it lists questions") };
     assert!(*left_out > 0 && !questions.is_empty());
-    assert_eq!(questions.len() as u64 + left_out, 100);
-    assert!(serde_json::to_vec(&reply).unwrap().len() < LONGEST_REPLY);
+    assert_eq!(questions.len() as u64 + left_out, 1000);
+    assert!(serde_json::to_vec(&reply).unwrap().len() < LONGEST_LIST);
 }
 
-fn long_enough() -> String {
-    "+line\n".repeat(MOST_DIFF_BYTES / 14)
+#[test]
+fn a_whole_question_has_a_limit_too() {
+    let long = |bytes: usize| Some(open(1, patch("+".repeat(bytes / 2))));
+    assert!(matches!(whole(long(9 << 20)), Reply::Question { question: Some(_) }));
+    assert!(matches!(whole(long(LONGEST_REPLY)), Reply::Error { .. }));
+    assert!(matches!(whole(None), Reply::Question { question: None }));
 }
 
 /// spec DESK.2: The socket lies in a directory of the settings that only its user can open; a name that is

@@ -8,7 +8,7 @@ mod sockets;
 mod speed;
 
 use super::{Scope, Supervisor};
-use crate::linux::{Cage, JobRules, Mode};
+use crate::linux::{Cage, Entry, JobRules, Mode, Of};
 use crate::sys::probe::in_process;
 use crate::{Layout, sys};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -141,7 +141,8 @@ pub(super) fn run(
     let (evidence, to_tell) = rustix::pipe::pipe().unwrap();
     let warden = in_process(|| {
         if setting.mode == Mode::Namespaces {
-            assert_eq!(cage.enter_session(&reservations).unwrap(), Mode::Namespaces);
+            assert_eq!(Entry::new(network).enter(Of::Session).unwrap(), Mode::Namespaces);
+            cage.settle(Mode::Namespaces, &reservations).unwrap();
             sys::unshare(UnshareFlags::NEWPID | UnshareFlags::NEWNS).unwrap();
         }
         let first = in_process(|| {

@@ -1,0 +1,264 @@
+//! A process that makes the namespaces of a cage while the cage is being built.
+//!
+//! Making namespaces and searching the roots for protected names both take as long as a small program
+//! does, and neither needs the other. The forerunner shares the memory and the descriptors of whoever
+//! sends it ahead: making it copies nothing, and the process that it forks in the end has all that was
+//! found meanwhile. That process is its maker's child, not its own. The forerunner then goes.
+
+use super::nursery::Allowed;
+use super::raw::{self, ChildStack, Forked, NeverReturn};
+use crate::sys::{LaunchError, Stage};
+use rustix::event::{EventfdFlags, eventfd};
+use rustix::fd::OwnedFd;
+use rustix::io::Errno;
+use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
+use sandgate_sandbox::linux::{Entry, Mode, Of, Site, Stuck};
+use std::ffi::{c_int, c_void};
+use std::ptr::NonNull;
+
+/// Such a process, seen from its maker.
+pub(super) struct Forerunner<'a> {
+    /// Until it has been waited for.
+    pid: Option<Pid>,
+    /// Ours to free, once the other process has ended.
+    errand: NonNull<Errand<'a>>,
+    stack: ChildStack,
+}
+
+/// Who forks the process that lives in a cage.
+pub(super) enum Ahead<'a> {
+    /// A forerunner, into namespaces.
+    Forerunner(Forerunner<'a>),
+    /// We, because there are none to be had.
+    Nobody,
+}
+
+impl Allowed {
+    /// Has the namespaces of a cage made, if they may be.
+    pub(super) fn send_ahead(self, site: &Site, of: Of) -> Result<Ahead<'_>, LaunchError> {
+        match self {
+            Self::Namespaces => Forerunner::send(site.entry(), of)
+                .map(Ahead::Forerunner)
+                .map_err(|errno| LaunchError::new(Stage::Fork, errno)),
+            Self::Nothing => Ok(Ahead::Nobody),
+        }
+    }
+}
+
+impl<'a> Ahead<'a> {
+    /// Forks a process that does `task`, which is told what holds it. Says which process that is.
+    ///
+    /// # Safety
+    /// `task` must make only kernel calls and never return.
+    pub(super) unsafe fn fork(self, task: Task<'a>) -> Result<Pid, LaunchError> {
+        match self {
+            // SAFETY: the caller's promise.
+            Self::Forerunner(forerunner) => unsafe { forerunner.fork(task) },
+            // SAFETY: the caller's promise.
+            Self::Nobody => match unsafe { raw::fork_host() } {
+                Ok(Forked::Child) => {
+                    task(Mode::LandlockOnly);
+                    raw::exit_now(70);
+                }
+                Ok(Forked::Parent(pid)) => Pid::from_raw(pid).ok_or(Errno::CHILD),
+                Err(errno) => Err(errno),
+            }
+            .map_err(|errno| LaunchError::new(Stage::Fork, errno)),
+        }
+    }
+}
+
+/// What both processes use, each in its turn.
+struct Errand<'a> {
+    orders: Orders<'a>,
+    /// What the process that it forks does. Written by the maker before the forerunner is told to.
+    task: Option<Task<'a>>,
+    /// Written by the forerunner before it ends: how far it came, and the process that it forked.
+    entered: Result<Mode, Stuck>,
+    forked: Result<c_int, Errno>,
+}
+
+/// What does not change.
+struct Orders<'a> {
+    entry: &'a Entry,
+    of: Of,
+    maker: Pid,
+    /// Tells the forerunner to fork.
+    go: OwnedFd,
+}
+
+/// The life of a process in a cage, which is told what holds it there.
+type Task<'a> = &'a mut dyn FnMut(Mode);
+
+impl<'a> Forerunner<'a> {
+    /// Sends one ahead.
+    pub(super) fn send(entry: &'a Entry, of: Of) -> Result<Self, Errno> {
+        let go = eventfd(0, EventfdFlags::CLOEXEC)?;
+        let errand = Box::new(Errand {
+            orders: Orders { entry, of, maker: rustix::process::getpid(), go },
+            task: None,
+            entered: Ok(Mode::LandlockOnly),
+            forked: Err(Errno::CHILD),
+        });
+        let stack = ChildStack::roomy()?;
+        let errand = NonNull::from(Box::leak(errand));
+        let mut ahead = Self { pid: None, errand, stack };
+        let arg = errand.as_ptr().cast();
+        // No handler of the host's may run in it.
+        let started = raw::with_signals_blocked(|| {
+            // SAFETY: `run_ahead` makes only kernel calls, which do not use `errno` until its maker
+            // waits for it, never returns, and closes no descriptor but those that it opened. What it
+            // is given and its stack stay until it has ended: dropping this waits for it.
+            unsafe { raw::start_beside(&ahead.stack, run_ahead, arg) }
+        });
+        ahead.pid = Pid::from_raw(started?);
+        Ok(ahead)
+    }
+
+    /// Has it fork a process that does `task` and is our child. Says which process that is.
+    ///
+    /// # Safety
+    /// `task` must make only kernel calls and never return.
+    pub(super) unsafe fn fork(mut self, task: Task<'a>) -> Result<Pid, LaunchError> {
+        // SAFETY: the other process does not look at it before it is told to.
+        unsafe { (*self.errand.as_ptr()).task = Some(task) };
+        // SAFETY: nobody writes to these.
+        let orders = unsafe { &(*self.errand.as_ptr()).orders };
+        let told = rustix::io::write(&orders.go, &1u64.to_ne_bytes());
+        told.map_err(|errno| LaunchError::new(Stage::SetUp, errno))?;
+        self.wait();
+        // SAFETY: the other process has ended.
+        let Errand { entered, forked, .. } = unsafe { self.errand.as_ref() };
+        if let Err(Stuck { step, errno }) = *entered {
+            let errno = Errno::from_raw_os_error(errno);
+            return Err(LaunchError::new(Stage::Cage, errno).at_step(step));
+        }
+        let forked = forked.and_then(|pid| Pid::from_raw(pid).ok_or(Errno::CHILD));
+        forked.map_err(|errno| LaunchError::new(Stage::Fork, errno))
+    }
+
+    fn wait(&mut self) {
+        if let Some(pid) = self.pid.take() {
+            let _ = rustix::io::retry_on_intr(|| waitpid(Some(pid), WaitOptions::empty()));
+        }
+    }
+}
+
+impl Drop for Forerunner<'_> {
+    fn drop(&mut self) {
+        if let Some(pid) = self.pid {
+            // It was not needed. Nobody may share our memory longer than we know of.
+            let _ = kill_process(pid, Signal::KILL);
+            self.wait();
+        }
+        // SAFETY: the only other process that used it has ended.
+        unsafe { self.stack.unmap() };
+        // SAFETY: as above; it came from a `Box`.
+        drop(unsafe { Box::from_raw(self.errand.as_ptr()) });
+    }
+}
+
+/// The life of the process.
+extern "C" fn run_ahead(errand: *mut c_void) -> c_int {
+    let _never = NeverReturn;
+    let errand = errand.cast::<Errand<'_>>();
+    // SAFETY: `Forerunner::send` passed a pointer to this and keeps it, and nobody writes to these.
+    let Orders { entry, of, maker, go } = unsafe { &(*errand).orders };
+    let entered = die_with(*maker).and_then(|()| {
+        let entered = entry.enter(*of);
+        // Other rights may have made the kernel forget it.
+        die_with(*maker).and(entered)
+    });
+    // SAFETY: the maker reads it when we have ended.
+    unsafe { (*errand).entered = entered };
+    let Ok(mode) = entered else { raw::exit_now(1) };
+    if !is_told(go) {
+        raw::exit_now(1);
+    }
+    // SAFETY: it was written before we were told, and the maker waits for us.
+    let task = unsafe { (*errand).task.take() };
+    // SAFETY: the child goes to the task, which makes only kernel calls and never returns. The maker
+    // waits, so that `errno` is ours.
+    let forked = match unsafe { raw::fork_sibling() } {
+        Ok(Forked::Child) => {
+            if let Some(task) = task {
+                task(mode);
+            }
+            raw::exit_now(70);
+        }
+        Ok(Forked::Parent(pid)) => Ok(pid),
+        Err(errno) => Err(errno),
+    };
+    // SAFETY: the maker reads it when we have ended.
+    unsafe { (*errand).forked = forked };
+    raw::exit_now(0);
+}
+
+/// Ends with the process that made this one.
+fn die_with(maker: Pid) -> Result<(), Stuck> {
+    let stuck = |errno: Errno| Stuck { step: "end with sandgate", errno: errno.raw_os_error() };
+    rustix::process::set_parent_process_death_signal(Some(Signal::KILL)).map_err(stuck)?;
+    match rustix::process::getppid() == Some(maker) {
+        true => Ok(()),
+        // It was gone before the line above could take effect.
+        false => raw::exit_now(137),
+    }
+}
+
+fn is_told(go: &OwnedFd) -> bool {
+    rustix::io::retry_on_intr(|| rustix::io::read(go, &mut [0u8; 8])).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::process::test_kill_process;
+    use sandgate_policy::Grant;
+    use sandgate_protocol::{ExecExpiration, ExecParams, SandboxPermissions, SandboxPolicy};
+    use sandgate_sandbox::{ExecEnv, SandboxManager};
+
+    fn confined() -> ExecEnv {
+        let params = ExecParams {
+            command: vec!["true".to_owned()],
+            program: "/bin/true".into(),
+            cwd: "/".into(),
+            env: std::collections::BTreeMap::new(),
+            expiration: ExecExpiration::DefaultTimeout,
+            sandbox_permissions: SandboxPermissions::UseDefault,
+            justification: None,
+            arg0: None,
+        };
+        let grant = Grant::sandboxed_by_person(params, SandboxPolicy::ReadOnly, "/".into());
+        SandboxManager::new().transform(grant).unwrap()
+    }
+
+    #[test]
+    fn what_it_forks_knows_what_was_found_meanwhile_and_is_our_child() {
+        let env = confined();
+        let ahead = Forerunner::send(env.site().unwrap().entry(), Of::Session).unwrap();
+        let found = "found meanwhile".repeat(1000);
+        let (read, write) = rustix::pipe::pipe().unwrap();
+        let mut tell = |_| {
+            let _ = rustix::io::write(&write, found.as_bytes());
+            raw::exit_now(3);
+        };
+        // SAFETY: it makes two kernel calls and does not return.
+        let child = unsafe { ahead.fork(&mut tell) }.unwrap();
+        drop(write);
+        let mut told = Vec::new();
+        std::io::Read::read_to_end(&mut std::fs::File::from(read), &mut told).unwrap();
+        assert_eq!(told, found.as_bytes());
+        let (_, status) = waitpid(Some(child), WaitOptions::empty()).unwrap().unwrap();
+        assert_eq!(status.exit_status(), Some(3));
+    }
+
+    #[test]
+    fn one_that_is_not_needed_is_gone_at_once() {
+        let env = confined();
+        let ahead = Forerunner::send(env.site().unwrap().entry(), Of::Job).unwrap();
+        let pid = ahead.pid.unwrap();
+        assert_eq!(test_kill_process(pid), Ok(()));
+        drop(ahead);
+        assert_eq!(test_kill_process(pid), Err(Errno::SRCH));
+    }
+}
