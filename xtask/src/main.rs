@@ -12,7 +12,17 @@ mod bench;
 mod dist;
 mod docs;
 #[cfg(target_os = "linux")]
+mod escape;
+#[cfg(target_os = "linux")]
+mod ordinary_user;
+#[cfg(target_os = "linux")]
+mod peers;
+#[cfg(target_os = "linux")]
 mod picture;
+#[cfg(target_os = "linux")]
+mod plot;
+#[cfg(target_os = "linux")]
+mod sandgate;
 #[cfg(target_os = "linux")]
 mod soak;
 mod tidy;
@@ -45,6 +55,12 @@ const TASKS: &[Task] = &[
         name: "picture",
         about: "draw a whole run of the program for the documentation",
         run: picture::run,
+    },
+    #[cfg(target_os = "linux")]
+    Task {
+        name: "escape",
+        about: "try to get out of our cages and of others, and write the table",
+        run: escape::run,
     },
     #[cfg(target_os = "linux")]
     Task {

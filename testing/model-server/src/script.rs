@@ -16,6 +16,7 @@ pub struct Script {
     steps: VecDeque<Step>,
     after: Option<Responder>,
     key: Option<String>,
+    unchecked: bool,
 }
 
 type Responder = Box<dyn FnMut(&Request) -> Turn + Send>;
@@ -79,6 +80,13 @@ impl Script {
         self
     }
 
+    /// Answers whatever is asked, for clients of others that send what only their own service knows.
+    #[must_use]
+    pub fn unchecked(mut self) -> Self {
+        self.unchecked = true;
+        self
+    }
+
     /// Reads a script: each line is a JSON array of what the model does when it is asked, or one such
     /// thing alone.
     ///
@@ -128,6 +136,11 @@ impl Script {
             Some(Step::Asked(turn)) => Some(turn(request)),
             None => self.after.as_mut().map(|turn| turn(request)),
         }
+    }
+
+    /// Whether requests are answered that the real service would refuse.
+    pub(crate) fn is_unchecked(&self) -> bool {
+        self.unchecked
     }
 
     /// The key that has to be shown.

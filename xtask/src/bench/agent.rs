@@ -25,7 +25,7 @@ pub(super) fn measure(session: &mut Session) {
 }
 
 /// A home whose model is the one of this server.
-fn home(session: &Session, server: &ModelServer) -> anyhow::Result<Home> {
+pub(super) fn home(session: &Session, server: &ModelServer) -> anyhow::Result<Home> {
     let home = Home::new(session)?;
     home.set(&format!(
         "sandbox_mode = \"workspace-write\"\napproval_policy = \"on-request\"\n\

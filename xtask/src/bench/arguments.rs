@@ -15,13 +15,21 @@ pub(super) struct Arguments {
     pub(super) effort: Effort,
     /// Whether a missed target is an error.
     pub(super) check: bool,
+    /// Whether the programs of others are installed first, and the page is written.
+    pub(super) peers: bool,
+    /// What decides what is measured, as it would be typed.
+    pub(super) as_typed: String,
     /// What the run that started this one has given it.
     pub(super) lent: Option<Lent>,
 }
 
 impl Arguments {
     pub(super) fn wants(&self, name: &str) -> bool {
-        self.names.is_empty() || self.names.iter().any(|wanted| wanted == name)
+        let is_comparison = name.starts_with("peers-");
+        match self.names.is_empty() {
+            true => is_comparison == self.peers,
+            false => self.names.iter().any(|wanted| wanted == name),
+        }
     }
 }
 
@@ -29,7 +37,7 @@ impl Arguments {
 #[derive(Debug, Parser)]
 #[command(bin_name = "cargo xtask bench", no_binary_name = true, max_term_width = 100)]
 struct Cli {
-    /// What to measure [default: everything]
+    /// What to measure [default: everything of ours, with --peers everything beside others]
     #[arg(value_name = "NAME", value_parser = measurement)]
     names: Vec<String>,
 
@@ -44,6 +52,11 @@ struct Cli {
     /// End with exit code 1 when a target is missed
     #[arg(long)]
     check: bool,
+
+    /// Install the peers that can be had, below the target directory, measure beside them and write
+    /// docs/benchmarks.md; needs the network
+    #[arg(long)]
+    peers: bool,
 
     /// For a run that another one starts: where it makes its directories
     #[arg(long, hide = true, requires = "lent_program", value_name = "DIR")]
@@ -62,11 +75,14 @@ pub(super) fn read(args: &[String]) -> Result<Arguments, clap::Error> {
         .map(|measurement| format!("\n  {:<12} {}", measurement.name, measurement.about))
         .collect();
     let command = Cli::command().after_help(format!("Measurements:{list}"));
-    let Cli { names, json, quick, check, lent_scratch, lent_program } =
+    let Cli { names, json, quick, check, peers, lent_scratch, lent_program } =
         Cli::from_arg_matches(&command.try_get_matches_from(args)?)?;
     let effort = if quick { Effort::Quick } else { Effort::Full };
     let lent = lent_scratch.zip(lent_program).map(|(scratch, program)| Lent { scratch, program });
-    Ok(Arguments { names, json, effort, check, lent })
+    let flags = [("--peers", peers), ("--quick", quick)];
+    let flags = flags.into_iter().filter_map(|(flag, given)| given.then_some(flag));
+    let as_typed = flags.chain(names.iter().map(String::as_str)).collect::<Vec<_>>().join(" ");
+    Ok(Arguments { names, json, effort, check, peers, as_typed, lent })
 }
 
 fn measurement(name: &str) -> Result<String, String> {
@@ -85,9 +101,13 @@ mod tests {
     }
 
     #[test]
-    fn without_a_name_everything_is_measured() {
+    fn without_a_name_everything_of_ours_is_measured_or_everything_beside_others() {
         let all = words(&["--quick"]).expect("good arguments");
-        assert!(MEASUREMENTS.iter().all(|measurement| all.wants(measurement.name)));
+        let beside = words(&["--peers"]).expect("good arguments");
+        for measurement in MEASUREMENTS {
+            assert_ne!(all.wants(measurement.name), beside.wants(measurement.name));
+        }
+        assert!(all.wants("spawn") && beside.wants("peers-true"));
         assert_eq!((all.effort, all.check), (Effort::Quick, false));
     }
 

@@ -1,6 +1,6 @@
 //! What a call costs an MCP client, beside other servers that run commands.
 //!
-//! `scripts/mcp-peers` installs those; a row whose peer is not there says so.
+//! `--peers` installs those; a row whose peer is not there says so.
 
 #![expect(clippy::disallowed_methods, reason = "starts the servers that are measured")]
 
@@ -10,14 +10,18 @@ use super::progress::Progress;
 use super::row::{Quantity, Row, Target};
 use super::samples::{Samples, by_turns, timed};
 use super::session::{Impossible, Session};
+use crate::peers::python;
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::Instant;
 
+/// The tmux that a peer may have for itself.
+pub(super) const TMUX_SOCKET: &str = "sandgate-bench";
+
 /// In whose name pty-mcp is used: it has no sessions of nobody.
-const OWNER: &str = "bench";
+pub(super) const OWNER: &str = "bench";
 
 /// How many calls are made at once.
 const AT_ONCE: usize = 32;
@@ -29,7 +33,7 @@ pub(super) fn measure(session: &mut Session) {
 }
 
 /// A server, and a client by hand that waits for nothing but its lines.
-struct Server {
+pub(super) struct Server {
     child: Child,
     write: ChildStdin,
     read: BufReader<ChildStdout>,
@@ -63,31 +67,30 @@ impl Server {
         Ok(server)
     }
 
-    fn ours(session: &Session) -> anyhow::Result<Self> {
+    pub(super) fn ours(session: &Session) -> anyhow::Result<Self> {
         let home = Home::new(session)?;
         let command = home.command(session.program()?, &["mcp"]);
         Self::start(command, Some(home))
     }
 
-    fn peer(session: &Session, name: &str) -> anyhow::Result<Self> {
-        let peers = session.target().join("mcp-peers");
-        let mut command = match name {
-            "mcp-server-commands" => {
-                let mut command = Command::new("node");
-                command.arg(peers.join("node/node_modules/.bin/mcp-server-commands"));
-                command
-            }
-            _ => {
-                let mut command = Command::new("python3");
-                command
-                    .arg(peers.join("python/bin").join(name))
-                    .env("PYTHONPATH", peers.join("python"));
-                command
-            }
+    /// Somebody else's server.
+    ///
+    /// # Errors
+    /// [`Impossible`] when it is not there, or does not start.
+    pub(super) fn peer(session: &Session, name: &str) -> anyhow::Result<Self> {
+        let peers = session.tools()?.peers;
+        let found = peers.find(name).map_err(Impossible)?;
+        let is_python = peers.home(name).join("bin").is_dir();
+        let mut command = match is_python {
+            true => Command::new(python()),
+            false => Command::new("node"),
         };
-        command.current_dir(std::env::temp_dir());
+        command.arg(&found.program).current_dir(std::env::temp_dir());
+        if is_python {
+            command.env("PYTHONPATH", peers.home(name)).env("LIBTMUX_SOCKET", TMUX_SOCKET);
+        }
         let started = Self::start(command, None);
-        started.map_err(|_| Impossible(format!("{name} is not here; run scripts/mcp-peers")).into())
+        started.map_err(|error| Impossible(format!("{name} does not start: {error:#}")).into())
     }
 
     fn send(&mut self, method: &str, params: &Value) -> anyhow::Result<u64> {
@@ -117,7 +120,7 @@ impl Server {
         self.send("tools/call", &json!({ "name": tool, "arguments": arguments }))
     }
 
-    fn call(&mut self, tool: &str, arguments: &Value) -> anyhow::Result<Value> {
+    pub(super) fn call(&mut self, tool: &str, arguments: &Value) -> anyhow::Result<Value> {
         let id = self.begin(tool, arguments)?;
         succeeded(&self.answer(id)?)
     }
@@ -152,8 +155,7 @@ fn line(session: &Session, progress: &Progress) -> anyhow::Result<Vec<Row>> {
     let started = server.call("exec_command", &json!({ "command": ["bash", "--norc"] }))?;
     let process = started["structuredContent"]["process_id"].clone();
     let spawned = peer.call("pty_spawn", &json!({ "command": "bash --norc", "owner": OWNER }))?;
-    let terminal = spawned["content"][0]["text"].clone();
-    anyhow::ensure!(terminal.is_string(), "pty-mcp names no session: {spawned}");
+    let terminal = terminal_of(&spawned)?;
     let mut rows = Vec::new();
     for (what, is_told) in
         [("a line to a live bash, confined", false), ("the same, told what to wait for", true)]
@@ -192,6 +194,13 @@ fn line(session: &Session, progress: &Progress) -> anyhow::Result<Vec<Row>> {
         rows.push(row.detail("p99", pair.ours.p99().into()));
     }
     Ok(rows)
+}
+
+/// The name of the session that pty-mcp has started, which is all that it says.
+pub(super) fn terminal_of(spawned: &Value) -> anyhow::Result<Value> {
+    let terminal = spawned["content"][0]["text"].clone();
+    anyhow::ensure!(terminal.is_string(), "pty-mcp names no session: {spawned}");
+    Ok(terminal)
 }
 
 /// Makes calls, so many at once, and says how long each took.

@@ -1,11 +1,12 @@
 //! Measures the process layer, the cage and the judge against the lower limit beside them, in one run, as ratios.
 //!
 //! Each measurement is one file and one line in [`MEASUREMENTS`]. It gives rows; it neither prints
-//! nor decides what a missed target means. `docs/benchmarks.md` says what each row stands for.
+//! nor decides what a missed target means. `docs/measuring.md` says what each row stands for.
 
 mod agent;
 mod arguments;
 pub(crate) mod bare;
+mod compare;
 mod concurrency;
 mod config;
 mod interactive;
@@ -14,6 +15,7 @@ pub(crate) mod library;
 pub(crate) mod machine;
 mod mcp;
 mod orchestrator;
+mod page;
 mod patch;
 mod policy;
 pub(crate) mod processes;
@@ -23,18 +25,19 @@ mod report;
 mod row;
 pub(crate) mod samples;
 pub(crate) mod sandbox;
-pub(crate) mod sandgate;
 mod session;
 mod spawn;
 mod table;
 mod throughput;
 mod tree_kill;
 
+pub(crate) use machine::{kernel, today};
+
+use crate::peers::Peers;
 use anyhow::Context as _;
 use arguments::Arguments;
 use report::Report;
 use session::Session;
-use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// One measurement, or several that are made in the same way.
@@ -95,6 +98,37 @@ const MEASUREMENTS: &[Measurement] = &[
         about: "what a large patch costs, from its text to the disk",
         run: patch::measure,
     },
+    Measurement { name: compare::TRUE, about: "/bin/true in every sandbox", run: compare::start },
+    Measurement {
+        name: compare::SHELL,
+        about: "a login shell in every sandbox",
+        run: compare::shell,
+    },
+    Measurement {
+        name: compare::MEMORY,
+        about: "what sandboxes hold of memory while a command sleeps",
+        run: compare::memory,
+    },
+    Measurement {
+        name: compare::WORK,
+        about: "how much everyday work sandboxes let be done",
+        run: compare::work,
+    },
+    Measurement {
+        name: compare::LIVE,
+        about: "a line to a live bash, by others too",
+        run: compare::live,
+    },
+    Measurement {
+        name: compare::SERVERS,
+        about: "a call of an MCP client, by others too",
+        run: compare::servers,
+    },
+    Measurement {
+        name: compare::AGENT,
+        about: "the reference agent on the same work",
+        run: compare::agent,
+    },
 ];
 
 /// Set for the run that an unoptimised build starts, so that it cannot start another one.
@@ -119,7 +153,10 @@ pub(crate) fn run(args: &[String]) -> anyhow::Result<ExitCode> {
 }
 
 fn measure(arguments: &Arguments) -> anyhow::Result<ExitCode> {
-    let target = target_directory()?;
+    let target = crate::sandgate::target_directory()?;
+    if arguments.peers {
+        Peers::below(&target).install(|line| eprintln!("bench: {line}"));
+    }
     let mut session = Session::new(arguments.effort, &target, arguments.lent.clone());
     for measurement in MEASUREMENTS {
         if arguments.wants(measurement.name) {
@@ -132,8 +169,24 @@ fn measure(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let json = arguments.json.clone().unwrap_or_else(|| target.join("bench.json"));
     report.write(&json).with_context(|| format!("cannot write {}", json.display()))?;
     println!("Written to {}.", json.display());
+    if arguments.peers {
+        write_page(&report, &Peers::below(&target), arguments)?;
+    }
     let failed = report.failed() > 0 || (arguments.check && report.missed() > 0);
     Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+/// The page for people, and its plots.
+fn write_page(report: &Report, peers: &Peers, arguments: &Arguments) -> anyhow::Result<()> {
+    let command = format!("cargo xtask bench {}", arguments.as_typed);
+    for (name, text) in page::files(report, peers, command.trim_end(), &today()) {
+        let file = crate::workspace_root().join(name);
+        let directory = file.parent().context("a file is in a directory")?;
+        std::fs::create_dir_all(directory)?;
+        std::fs::write(&file, text).with_context(|| format!("cannot write {name}"))?;
+        println!("Written to {name}.");
+    }
+    Ok(())
 }
 
 /// The figures of an unoptimised build say nothing, so it hands over to an optimised one.
@@ -151,11 +204,4 @@ fn run_optimised(args: &[String]) -> anyhow::Result<ExitCode> {
         .context("cannot start cargo")?;
     let code = status.code().and_then(|code| u8::try_from(code).ok());
     Ok(code.map_or(ExitCode::FAILURE, ExitCode::from))
-}
-
-/// Where cargo puts what it builds: this program is in a directory of it.
-pub(crate) fn target_directory() -> anyhow::Result<PathBuf> {
-    let program = std::env::current_exe().context("cannot find this program's own file")?;
-    let target = program.ancestors().nth(2).map(Path::to_owned);
-    target.context("this program is in no target directory")
 }

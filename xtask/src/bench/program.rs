@@ -28,6 +28,10 @@ impl Home {
         Ok(home)
     }
 
+    pub(super) fn path(&self) -> &Path {
+        self.0.path()
+    }
+
     /// Gives the person other settings.
     pub(super) fn set(&self, settings: &str) -> anyhow::Result<()> {
         let directory = self.0.path().join(".codex");

@@ -184,7 +184,7 @@ impl Quantity {
         Self::Count(count as f64)
     }
 
-    fn number(self) -> f64 {
+    pub(super) fn number(self) -> f64 {
         match self {
             Self::Seconds(number)
             | Self::BytesPerSecond(number)

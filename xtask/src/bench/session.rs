@@ -1,9 +1,11 @@
 //! One run of the benchmark program: what was asked of it, and what it has found so far.
 
+use super::machine;
 use super::progress::Progress;
 use super::row::{Outcome, Row};
 use super::sandbox::Lent;
-use super::{machine, sandgate};
+use crate::peers::{Peers, Tools};
+use crate::sandgate;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -100,9 +102,10 @@ impl Session {
         Ok(tempfile::Builder::new().prefix("bench-").tempdir_in(place)?)
     }
 
-    /// The directory that the project is built in.
-    pub(super) fn target(&self) -> &Path {
-        &self.target
+    /// What it takes to start the programs of others, and ours beside them.
+    pub(super) fn tools(&self) -> anyhow::Result<Tools> {
+        let sandgate = self.program()?.to_owned();
+        Ok(Tools { peers: Peers::below(&self.target), sandgate })
     }
 
     /// The file of the real program, as it is shipped.

@@ -22,7 +22,9 @@ mod steady;
 mod work;
 mod world;
 
-use crate::bench::{machine, sandbox, sandgate, target_directory};
+use crate::bench::machine;
+use crate::ordinary_user::again;
+use crate::sandgate::{self, target_directory};
 use anyhow::Context as _;
 use arguments::Arguments;
 use census::Census;
@@ -194,7 +196,7 @@ fn as_user(
     let place = tempfile::Builder::new().prefix("soak-user-").tempdir_in(target)?;
     let copy = place.path().join("sandgate-to-soak");
     std::fs::copy(program, &copy)?;
-    let mut command = sandbox::this_program_as_user(place.path())?;
+    let mut command = again(place.path()).map_err(anyhow::Error::msg)?;
     let written = place.path().join("soak.json");
     command.arg("soak").arg("--lent-scratch").arg(place.path()).arg("--json").arg(&written);
     command.args([

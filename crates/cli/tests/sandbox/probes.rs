@@ -5,6 +5,7 @@
 //! workspace nothing has changed, nobody was reached, no stranger was touched, and what is protected
 //! is as it was. Every attempt runs once with namespaces and once where they are refused.
 
+mod case;
 mod descriptors;
 mod entry;
 mod kernel;
@@ -15,80 +16,18 @@ mod paths;
 mod processes;
 mod stage;
 
-use crate::cage::has;
+use crate::cage::{Cage, has};
 use crate::report::Report;
-use crate::support::{Outcome, Running, skipped};
+use crate::support::{Outcome, Running, eventually, skipped};
+use case::{Alone, Case, LEFT_OPEN, SCRIPT, Who};
+use case::{MODES, NAMES, NETWORK, NEVER, OUTSIDE, PROTECTED, SOCKET, TIMES};
 use stage::{Scene, Stage};
 use std::fmt::Write as _;
 use std::process::Command;
 
 const PRELUDE: &str = include_str!("probes/prelude.py");
 
-/// The rules by which something is refused, as they are reported.
-const OUTSIDE: &str = "outside-writable-roots";
-const PROTECTED: &str = "protected-name";
-const NETWORK: &str = "network-off";
-const SOCKET: &str = "socket-outside-writable-roots";
-const NEVER: &str = "never-allowed";
-
-/// One attempt.
-struct Case {
-    name: &'static str,
-    /// Python that follows the prelude.
-    does: &'static str,
-    /// One word for each `t` in it, `|` between words that are equally good.
-    answers: &'static str,
-    /// Operation, target and rule of everything that must be reported, in order. In targets `{out}`,
-    /// `{ws}` and `{base}` stand for directories of the stage.
-    evidence: &'static [(&'static str, &'static str, &'static str)],
-    /// Who finds the cage in the way; others are stopped by ordinary permissions before it.
-    refused_to: Who,
-    alone: Alone,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Who {
-    Everybody,
-    Root,
-}
-
-/// What Landlock and the filter do by themselves.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Alone {
-    Hold,
-    /// They cannot hold this; docs/platforms.md says why, in the words that are given here.
-    Let(&'static str),
-}
-
-/// Why some attempts succeed where namespaces are refused.
-const MODES: Alone = Alone::Let("Landlock has no rule on modes and owners");
-const TIMES: Alone = Alone::Let("Times of files can be changed like modes");
-const NAMES: Alone = Alone::Let("protected names in a writable root are as writable as the rest");
-
 impl Case {
-    const fn new(name: &'static str, does: &'static str, answers: &'static str) -> Self {
-        let (evidence, refused_to, alone) = (&[] as &[_], Who::Everybody, Alone::Hold);
-        Self { name, does, answers, evidence, refused_to, alone }
-    }
-
-    const fn seen(
-        mut self,
-        evidence: &'static [(&'static str, &'static str, &'static str)],
-    ) -> Self {
-        self.evidence = evidence;
-        self
-    }
-
-    const fn for_root(mut self) -> Self {
-        self.refused_to = Who::Root;
-        self
-    }
-
-    const fn alone(mut self, alone: Alone) -> Self {
-        self.alone = alone;
-        self
-    }
-
     /// Makes the attempt where the whole cage can be had, and says what is not as it must be.
     fn try_caged(&self, scene: Scene) -> String {
         let stage = Stage::set(scene);
@@ -134,11 +73,7 @@ impl Case {
     /// environment that says something else than what is.
     fn run(&self, stage: &Stage, model: &Command) -> Outcome {
         let mut command = crate::cage::again(model, &"/bin/sh".into());
-        command.args([
-            "-c",
-            "exec 7>>\"$OUT/victim\" 8<\"$OUT\" 9<>\"$OUT/victim\"; exec \"$@\"",
-            "sh",
-        ]);
+        command.args(["-c", LEFT_OPEN, "sh"]);
         command.arg(model.get_program()).args(model.get_args());
         command.env("ATTEMPT", format!("{PRELUDE}\n{}\n", self.does));
         command.env("CODEX_SANDBOX", "none").env("CODEX_SANDBOX_NETWORK_DISABLED", "0");
@@ -179,11 +114,6 @@ impl Case {
         if wrong.is_empty() { String::new() } else { format!("{}:\n{wrong}", self.name) }
     }
 }
-
-/// The attempt itself is in the environment, so that nothing of it lies in the workspace. No byte code
-/// is written: that would be an attempt of its own.
-const SCRIPT: &str =
-    "py=/usr/bin/python3; test -x $py || py=python3; exec $py -B -I -c \"$ATTEMPT\"";
 
 type World = std::collections::BTreeMap<String, String>;
 

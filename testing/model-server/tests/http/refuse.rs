@@ -344,6 +344,16 @@ fn what_the_script_does_not_expect_is_refused() {
     assert_eq!(server.violations().len(), 2);
 }
 
+/// spec SCRIPTED.15: A script for clients of others answers what the services would refuse.
+#[test]
+fn clients_of_others_are_answered() {
+    let server = ModelServer::start(Script::new().turn(Turn::new().message("yes")).unchecked());
+    let body = with(Wire::Responses, "client_metadata", json!({ "of": "its own" }));
+    let answer = ask(&server, Wire::Responses, &body).unwrap();
+    assert!(answer.text().contains("yes"), "{}", answer.text());
+    assert!(server.violations().is_empty());
+}
+
 #[test]
 fn what_is_no_request_at_all_is_refused_and_recorded() {
     use std::io::Read as _;

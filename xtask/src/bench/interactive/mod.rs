@@ -81,7 +81,21 @@ pub(super) fn measure(session: &mut Session) {
     }
     session.take("bash without marks, UnifiedExecProcess", by_library);
     session.take("bash, sandgate call -", program::measure);
-    session.take("by hand, and by pexpect", peers::measure);
+    session.take("by hand, and by others", |session, _| peers::measure(session, rounds(session)));
+}
+
+/// Lines to a bash in the cage, through the tools of a session.
+pub(super) fn caged_bash(rounds: usize, progress: &Progress) -> anyhow::Result<Samples> {
+    tools::rounds(tools::Place::Caged, &TALKS[0], rounds, progress)
+}
+
+/// The same by hand and by others.
+pub(super) fn by_others(
+    session: &Session,
+    rounds: usize,
+    _: &Progress,
+) -> anyhow::Result<Vec<Row>> {
+    peers::measure(session, rounds)
 }
 
 fn rounds(session: &Session) -> usize {

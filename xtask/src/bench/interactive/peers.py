@@ -1,5 +1,5 @@
-# Times `echo hi` to a live shell until the prompt is back: by hand, and by pexpect as people use it and
-# with its delay off. Prints one JSON object: name to list of seconds, or to null where it is missing.
+# Times `echo hi` to a live shell until the prompt is back: by hand, by pexpect as people use it and
+# with its delay off, and by swe-rex. Prints one JSON object: name to list of seconds, or to null where it is missing.
 import json
 import os
 import pty
@@ -56,6 +56,32 @@ def by_pexpect(delay):
     return times
 
 
+def by_swe_rex():
+    try:
+        from swerex.runtime.abstract import BashAction, CreateBashSessionRequest
+        from swerex.runtime.local import LocalRuntime
+    except ImportError:
+        return None
+    import asyncio
+    import logging
+
+    logging.disable(logging.CRITICAL)
+
+    async def rounds_of_it():
+        runtime = LocalRuntime()
+        await runtime.create_session(CreateBashSessionRequest())
+        times = []
+        for _ in range(min(rounds, 30)):
+            began = time.perf_counter()
+            said = await runtime.run_in_session(BashAction(command="echo hi"))
+            times.append(time.perf_counter() - began)
+            assert said.output.strip() == "hi", said
+        await runtime.close()
+        return times
+
+    return asyncio.run(rounds_of_it())
+
+
 own_prompt = "functions -c fish_prompt own; function fish_prompt; own; printf 'ready> '; end"
 with tempfile.TemporaryDirectory() as home:
     os.makedirs(f"{home}/.local/share/fish/generated_completions")
@@ -64,5 +90,6 @@ with tempfile.TemporaryDirectory() as home:
         "fish with its own prompt, by hand": by_hand("fish", "-i", "-C", own_prompt),
         "bash, pexpect": by_pexpect(0.05),
         "bash, pexpect, its delay off": by_pexpect(None),
+        "bash, swe-rex": by_swe_rex(),
     }
 print(json.dumps(results))

@@ -1,10 +1,9 @@
-//! The same by hand, which is the lower limit, and by pexpect, which waits for a prompt that it is told.
+//! The same by hand, which is the lower limit, and by libraries that wait for a prompt that they know.
 
-use crate::bench::bare;
-use crate::bench::progress::Progress;
 use crate::bench::row::{Outcome, Row};
 use crate::bench::samples::Samples;
 use crate::bench::session::Session;
+use crate::peers::python;
 use anyhow::Context as _;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,10 +11,12 @@ use std::time::Duration;
 const SCRIPT: &str = include_str!("peers.py");
 
 #[expect(clippy::disallowed_methods, reason = "measures other programs")]
-pub(super) fn measure(session: &Session, _: &Progress) -> anyhow::Result<Vec<Row>> {
-    let python = bare::find("python3")?;
-    let rounds = super::rounds(session).to_string();
-    let output = std::process::Command::new(python).args(["-c", SCRIPT, &rounds]).output()?;
+pub(super) fn measure(session: &Session, rounds: usize) -> anyhow::Result<Vec<Row>> {
+    let peers = session.tools()?.peers;
+    let paths = std::env::join_paths(["pexpect", "swe-rex"].map(|name| peers.home(name)))?;
+    let mut command = std::process::Command::new(python());
+    command.args(["-c", SCRIPT, &rounds.to_string()]).env("PYTHONPATH", paths);
+    let output = command.output()?;
     let said = String::from_utf8_lossy(&output.stderr);
     anyhow::ensure!(output.status.success(), "python3 failed: {said}");
     let found: BTreeMap<String, Option<Vec<f64>>> =

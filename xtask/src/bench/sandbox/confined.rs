@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 /// A session: its guards, its cages and its workspace.
-pub(super) struct Confined {
+pub(in crate::bench) struct Confined {
     pub(super) library: Library,
     manager: SandboxManager,
     workspace: PathBuf,
@@ -27,7 +27,7 @@ pub(super) struct Confined {
 
 impl Confined {
     /// A session in an empty workspace, which has run a command already.
-    pub(super) fn start(session: &Session) -> anyhow::Result<Self> {
+    pub(in crate::bench) fn start(session: &Session) -> anyhow::Result<Self> {
         let directory = session.scratch()?;
         let workspace = directory.path().to_owned();
         Ok(Self { _directory: Some(directory), ..Self::start_in(&workspace)? })
@@ -53,12 +53,16 @@ impl Confined {
     }
 
     /// A command in the workspace.
-    pub(super) fn command(&self, program: &Path, args: &[&str]) -> anyhow::Result<ExecParams> {
+    pub(in crate::bench) fn command(
+        &self,
+        program: &Path,
+        args: &[&str],
+    ) -> anyhow::Result<ExecParams> {
         command_in(&self.workspace, program, args)
     }
 
     /// How long a command takes whoever asks for it, from the grant to the result.
-    pub(super) fn time(&self, command: &ExecParams) -> anyhow::Result<Duration> {
+    pub(in crate::bench) fn time(&self, command: &ExecParams) -> anyhow::Result<Duration> {
         Ok(self.run(command)?.0)
     }
 

@@ -10,13 +10,12 @@ mod many_files;
 mod memory;
 mod opens;
 mod ordinary_user;
-mod peers;
 mod program;
 mod spawn;
 
+pub(super) use confined::Confined;
 pub(super) use opens::{FLAG as LOOP_FLAG, run_loop};
 pub(super) use ordinary_user::Lent;
-pub(crate) use ordinary_user::this_program_as_user;
 
 use super::session::Session;
 
@@ -27,9 +26,6 @@ pub(super) fn measure(session: &mut Session) {
     session.take("/bin/true, confined, first command", spawn::first_command);
     session.take("sandgate sandbox -- /bin/true", program::against_plain);
     session.take("sandgate sandbox -- /bin/true, against bubblewrap", program::against_bubblewrap);
-    for peer in peers::PEERS {
-        session.take(peer.name, |session, progress| program::peer(peer, session, progress));
-    }
     session.take("opening a file to write", opens::to_write);
     session.take("opening a file to read", opens::to_read);
     session.take("make -j2 of 40 files", compile::make);

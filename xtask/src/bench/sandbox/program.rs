@@ -2,13 +2,13 @@
 
 use super::confined::Tmp;
 use super::layers::Layers;
-use super::peers::{BUBBLEWRAP, Peer};
 use super::spawn::directories_of_tmp;
 use crate::bench::bare;
 use crate::bench::progress::Progress;
 use crate::bench::row::{Quantity, Row, Target};
 use crate::bench::samples::by_turns;
 use crate::bench::session::{Impossible, Session};
+use crate::peers::{self, Sandbox};
 use anyhow::Context as _;
 use sandgate_protocol::Enforcement;
 use std::os::unix::process::CommandExt as _;
@@ -50,32 +50,16 @@ pub(super) fn against_bubblewrap(
 ) -> anyhow::Result<Vec<Row>> {
     let place = Place::new(session)?;
     let program = session.program()?;
-    let bubblewrap = place.find(&BUBBLEWRAP)?;
+    let theirs = place.other(Sandbox::Bubblewrap, session)?;
     let layers = place.layers(program)?;
     let pair = by_turns(
         session.times(200, 20),
         progress,
         || run(&mut place.ours(program)),
-        || run(&mut place.peer(&bubblewrap, &BUBBLEWRAP)),
+        || run(&mut theirs()),
     )?;
-    Ok(vec![layers.judge(Row::of_times(WHAT, BUBBLEWRAP.name, &pair), BELOW)])
-}
-
-/// What somebody else's program costs. Nobody promised anything of it.
-pub(super) fn peer(
-    peer: &Peer,
-    session: &Session,
-    progress: &Progress,
-) -> anyhow::Result<Vec<Row>> {
-    let place = Place::new(session)?;
-    let program = place.find(peer)?;
-    let pair = by_turns(
-        session.times(50, 5),
-        progress,
-        || run(&mut place.peer(&program, peer)),
-        || run(&mut place.plain()),
-    )?;
-    Ok(vec![Row::of_times(format!("beside ours: {}", peer.name), "/bin/true", &pair)])
+    let what = Sandbox::Bubblewrap.name();
+    Ok(vec![layers.judge(Row::of_times(WHAT, what, &pair), BELOW)])
 }
 
 /// An empty workspace, and the command that everybody runs there. The directory for temporary files is
@@ -105,15 +89,23 @@ impl Place {
         self.confining(ours)
     }
 
-    fn peer(&self, program: &Path, peer: &Peer) -> Command {
-        let mut command = bare::quiet(program, &[]);
-        for arg in peer.args {
-            match *arg {
-                Peer::WORKSPACE => command.arg(self.workspace.path()),
-                arg => command.arg(arg),
-            };
+    /// The command in somebody else's sandbox.
+    ///
+    /// # Errors
+    /// [`Impossible`] when it is not installed, or does not work here: that is no failure of ours.
+    fn other<'a>(
+        &'a self,
+        sandbox: Sandbox,
+        session: &Session,
+    ) -> anyhow::Result<impl Fn() -> Command + use<'a>> {
+        let place =
+            peers::Place { workspace: self.workspace.path(), settings: self.workspace.path() };
+        let wrapper = sandbox.wrap(&session.tools()?, place).map_err(Impossible)?;
+        let start = move || wrapper.command(place, &[&self.command]);
+        match run(&mut start()) {
+            Ok(()) => Ok(start),
+            Err(error) => Err(Impossible(format!("it does not work here: {error:#}")).into()),
         }
-        self.confining(command)
     }
 
     fn confining(&self, mut confiner: Command) -> Command {
@@ -124,17 +116,6 @@ impl Place {
     fn here(&self, mut command: Command) -> Command {
         command.current_dir(self.workspace.path()).env_remove("TMPDIR");
         command
-    }
-
-    /// # Errors
-    /// [`Impossible`] when it is not installed, or does not work here: that is no failure of ours.
-    fn find(&self, peer: &Peer) -> anyhow::Result<PathBuf> {
-        let program = bare::find(peer.program)
-            .map_err(|_| Impossible(format!("{} is not installed", peer.program)))?;
-        match run(&mut self.peer(&program, peer)) {
-            Ok(()) => Ok(program),
-            Err(error) => Err(Impossible(format!("it does not work here: {error:#}")).into()),
-        }
     }
 
     /// What holds a command of `sandgate sandbox` here.

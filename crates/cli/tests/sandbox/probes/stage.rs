@@ -2,8 +2,7 @@
 
 #![expect(clippy::disallowed_methods, reason = "an attempt needs a stranger to aim at")]
 
-use crate::cage::Cage;
-use crate::support::eventually;
+use super::{Cage, eventually};
 use std::collections::BTreeMap;
 use std::fs;
 use std::net::{TcpListener, UdpSocket};
@@ -15,7 +14,7 @@ use std::process::{Child, Command, Stdio};
 
 /// What the workspace holds when an attempt begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Scene {
+pub(crate) enum Scene {
     /// A repository, with another one in it, and all protected names.
     Repository,
     /// A file, and no protected name.
@@ -27,8 +26,8 @@ pub(super) enum Scene {
 }
 
 /// Everything that an attempt can aim at.
-pub(super) struct Stage {
-    pub(super) cage: Cage,
+pub(crate) struct Stage {
+    pub(crate) cage: Cage,
     canary: Canary,
     listeners: Listeners,
 }
@@ -47,7 +46,7 @@ struct Listeners {
 }
 
 impl Stage {
-    pub(super) fn set(scene: Scene) -> Self {
+    pub(crate) fn set(scene: Scene) -> Self {
         let cage = Cage::new();
         fs::create_dir_all(cage.outside("sub")).unwrap();
         fs::create_dir_all(cage.outside("empty")).unwrap();
@@ -61,14 +60,14 @@ impl Stage {
     }
 
     /// What an attempt is told about the world.
-    pub(super) fn describe(&self, command: &mut Command) {
+    pub(crate) fn describe(&self, command: &mut Command) {
         command.env("BASE", self.cage.base()).env("CANARY", self.canary.0.id().to_string());
         command.env("PORT", self.listeners.port().to_string());
         command.env("ABSTRACT", &self.listeners.hidden_name);
     }
 
     /// Everything that must stay as it is, by name.
-    pub(super) fn fingerprint(&self) -> BTreeMap<String, String> {
+    pub(crate) fn fingerprint(&self) -> BTreeMap<String, String> {
         let mut all = BTreeMap::new();
         look_into(&self.cage.base().join("outside"), &mut all);
         look_into(&self.cage.base().join("home"), &mut all);
