@@ -449,3 +449,40 @@ async fn a_script_that_was_changed_is_asked_about_again() {
         assert!(!is_asked(ReviewDecision::DENIED).await, "{command} is what was approved");
     }
 }
+
+/// spec APPROVAL.52: A command does not run on a yes that was given while a file that it runs was changed:
+/// the call is refused with the name of the file, and the next one is asked about.
+#[cfg(unix)]
+#[tokio::test]
+async fn what_was_changed_while_a_person_thought_about_it_does_not_run() {
+    let scene = Scene::new(AskForApproval::OnRequest, SandboxPolicy::workspace_write());
+    let script = scene.path().join("d.sh");
+    let arguments = json!({
+        "command": ["sh", "d.sh"],
+        "sandbox_permissions": "require_escalated",
+        "justification": "it needs the network",
+    });
+    for changes in [true, false] {
+        fs::write(&script, "touch ran\n").unwrap();
+        let approver = scene.session.approver("test");
+        let mut events = scene.session.events(Delivery::Complete).await;
+        let call = scene.call("shell", arguments.clone());
+        tokio::pin!(call);
+        let result = loop {
+            tokio::select! {
+                result = &mut call => break result,
+                event = events.next() => if let Event::ExecApprovalRequest(asked) = &event.unwrap().event {
+                    if changes {
+                        fs::write(&script, "touch ran changed\n").unwrap();
+                    }
+                    approver.answer(&asked.approval_id, ReviewDecision::ApprovedForSession).unwrap();
+                },
+            }
+        };
+        let refused = matches!(&result.error, Some(CodexErr::Forbidden { reason })
+            if reason.contains("d.sh was changed while the question about it was open"));
+        assert_eq!(refused, changes, "{result:?}");
+        assert_eq!(scene.path().join("ran").exists(), !changes);
+        assert!(!scene.path().join("changed").exists());
+    }
+}

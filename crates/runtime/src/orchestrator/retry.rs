@@ -1,6 +1,6 @@
 //! After the sandbox refused something: a person is asked whether the command may have it.
 
-use super::approve::{record_answer, yes_or_error};
+use super::approve::{record_answer, refuse_if_changed, yes_or_error};
 use super::{ApprovalCtx, SandboxAttempt, ToolCtx, ToolRuntime};
 use sandgate_policy::{Approvable, ApprovalStore, Extras};
 use sandgate_protocol::PROTECTED_NAMES;
@@ -53,6 +53,7 @@ where
         without_sandbox: true,
     };
     let reason = approval.reason.clone();
+    let asked = request.approval_keys();
     let answer = tool.start_approval_async(request, approval, ctx).await;
     record_answer(&answer, first.number() + 1, ctx)?;
     let decision = match yes_or_error(answer, reason) {
@@ -61,6 +62,7 @@ where
         // The failure that is there already is what the model gets.
         Err(not_again) => return Ok(Again::No(Some(not_again))),
     };
+    refuse_if_changed(request, &asked)?;
     let extras = extras.unwrap_or_default();
     let grants = matches!(decision, ReviewDecision::ApprovedWithGrant { .. });
     if grants && !extras.writable.iter().all(|path| lies_as_offered(path)) {
