@@ -486,3 +486,41 @@ async fn what_was_changed_while_a_person_thought_about_it_does_not_run() {
         assert!(!scene.path().join("changed").exists());
     }
 }
+
+/// spec DECISIONS.65: Who opened a git directory to the session has not opened its hooks and its
+/// configuration to the commands that follow, and the question says so.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_git_directory_that_was_opened_keeps_its_hooks() {
+    let scene = Scene::new(AskForApproval::OnRequest, SandboxPolicy::workspace_write());
+    let git = |words: &[&str]| {
+        let mut git = std::process::Command::new("git");
+        git.args(words).current_dir(scene.path()).env("HOME", scene.home.path());
+        assert!(git.output().unwrap().status.success(), "{words:?}");
+    };
+    git(&["init", "-q", "--template="]);
+    fs::write(scene.path().join("f"), "x").unwrap();
+    let config = fs::read(scene.path().join(".git/config")).unwrap();
+    let grant = ReviewDecision::ApprovedWithGrant { scope: GrantScope::Session };
+    let arguments = json!({"command": ["git", "add", "f"]});
+    let (result, events) = scene.call_answered("shell", arguments, grant).await;
+    let asked = events.iter().find_map(|event| match event {
+        Event::ExecApprovalRequest(asked) => asked.grant_offer.clone(),
+        _ => None,
+    });
+    assert_eq!(asked.unwrap().summary, "write to .git (not its hooks and config)");
+    assert!(scene.path().join(".git/index").exists(), "{result:?}");
+    let script = "git -c user.name=a -c user.email=b commit -qm one && echo done; \
+                  mkdir -p .git/hooks; echo x > .git/hooks/pre-commit; \
+                  git config core.fsmonitor x; echo x >> .git/config; \
+                  echo x > .git/config.worktree; mkdir -p .git/info; echo x > .git/info/attributes";
+    fs::write(scene.path().join("run.sh"), script).unwrap();
+    let arguments = json!({"command": ["bash", "run.sh"]});
+    let (result, _) = scene.call_answered("shell", arguments, ReviewDecision::DENIED).await;
+    assert!(text(&result).contains("done"), "{result:?}");
+    for name in ["hooks/pre-commit", "config.worktree", "info/attributes"] {
+        assert!(!scene.path().join(".git").join(name).is_file(), "{name}");
+    }
+    assert_eq!(fs::read(scene.path().join(".git/config")).unwrap(), config);
+    git(&["status"]);
+}

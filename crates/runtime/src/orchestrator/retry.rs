@@ -5,6 +5,7 @@ use super::{ApprovalCtx, SandboxAttempt, ToolCtx, ToolRuntime};
 use sandgate_policy::{Approvable, ApprovalStore, Extras};
 use sandgate_protocol::PROTECTED_NAMES;
 use sandgate_protocol::{CodexErr, Denials, GrantOffer, GrantScope, ReviewDecision};
+use sandgate_sandbox::is_git_directory;
 use std::path::{Path, PathBuf};
 
 /// Whether there is to be another attempt.
@@ -128,9 +129,13 @@ fn offer(extras: &Extras, workspace: &Path) -> GrantOffer {
     };
     let mut parts = Vec::new();
     if !extras.writable.is_empty() {
-        let is_whole = |path: &&PathBuf| path.is_dir() && !is_protected(path);
+        let is_one_thing = |path: &Path| is_protected(path) || is_git_directory(path);
+        let is_whole = |path: &&PathBuf| path.is_dir() && !is_one_thing(path);
         let (whole, single): (Vec<_>, Vec<_>) = extras.writable.iter().partition(is_whole);
-        let single = single.into_iter().map(|path| name(path));
+        let single = single.into_iter().map(|path| match is_git_directory(path) {
+            false => name(path),
+            true => format!("{} ({})", name(path), left_closed(path, extras)),
+        });
         let whole = whole.into_iter().map(|path| format!("anything in {}", name(path)));
         parts.push(format!("write to {}", listed(single.chain(whole))));
     }
@@ -145,6 +150,15 @@ fn offer(extras: &Extras, workspace: &Path) -> GrantOffer {
         writable: extras.writable.clone(),
         sockets: extras.sockets.clone(),
         network: extras.network,
+    }
+}
+
+/// What of a git directory is not opened with it, so that a person knows what they give.
+fn left_closed(git: &Path, extras: &Extras) -> &'static str {
+    let mut others = extras.writable.iter().filter(|path| *path != git);
+    match others.any(|path| path.starts_with(git)) {
+        false => "not its hooks and config",
+        true => "of its hooks and config only what is named",
     }
 }
 

@@ -3,6 +3,7 @@
 //! Found once for a session, by a bounded walk. Nothing is changed on the disk here.
 
 mod find;
+mod git;
 mod narrow;
 mod protected;
 mod resolve;
@@ -11,6 +12,7 @@ mod seen;
 mod tests;
 mod walk;
 
+pub use git::is_git_directory;
 pub use narrow::{Found, Narrowest};
 pub(crate) use protected::PROTECTED;
 pub use protected::keeps_a_name_free;
@@ -118,7 +120,7 @@ impl Unsearched {
             finder.protect_codex_home(settings);
         }
         for path in opened {
-            finder.open(path);
+            finder.open(path, opened);
         }
         finder.finish(sockets.clone())
     }
