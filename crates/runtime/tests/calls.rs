@@ -524,3 +524,25 @@ async fn a_git_directory_that_was_opened_keeps_its_hooks() {
     assert_eq!(fs::read(scene.path().join(".git/config")).unwrap(), config);
     git(&["status"]);
 }
+
+/// spec CALL.32: `read_file`, `list_dir` and `grep_files` read nothing in `/proc` but a few facts about the
+/// machine: no process, this program among them, and no log or memory of the kernel.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn processes_are_not_read() {
+    let scene = Scene::new(AskForApproval::Never, SandboxPolicy::workspace_write());
+    std::os::unix::fs::symlink("/proc/self/environ", scene.path().join("link")).unwrap();
+    let refused = async |tool: &str, arguments: Value| {
+        let result = scene.call(tool, arguments).await;
+        matches!(&result.error, Some(CodexErr::Forbidden { reason }) if reason.contains("/proc"))
+    };
+    for path in ["/proc/self/maps", "/proc/1/environ", "/proc/kmsg", "/proc/mounts", "link"] {
+        assert!(refused("read_file", json!({ "path": path })).await, "{path}");
+    }
+    for path in ["/proc", "/proc/self"] {
+        assert!(refused("list_dir", json!({ "path": path })).await, "{path}");
+    }
+    assert!(refused("grep_files", json!({ "pattern": "PATH", "path": "/proc/self" })).await);
+    let version = scene.call("read_file", json!({ "path": "/proc/version" })).await;
+    assert!(text(&version).contains("Linux"), "{version:?}");
+}
