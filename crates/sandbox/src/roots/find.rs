@@ -2,6 +2,7 @@
 
 use super::Layout;
 use super::git::{Guarded, guarded, is_git_directory};
+use super::home;
 use super::protected::{PROTECTED, has_protected_part, is_placeholder};
 use super::seen::Seen;
 use super::walk::{Limits, Walked, walk};
@@ -191,6 +192,20 @@ impl Finder {
             Ok(home) if !self.roots.contains(&home) => self.protect_far(home),
             Ok(_) => {}
             Err(_) => self.keep_free(home),
+        }
+    }
+
+    /// Protects what programs obey in a person's home.
+    pub(super) fn protect_home(&mut self, home: &Path) {
+        for path in home::obeyed(home) {
+            self.seen.push(Seen::name(&path));
+            if path.is_symlink() {
+                self.protect_place(&path);
+            }
+            self.protect_far(path);
+        }
+        for path in home::kept_free(home) {
+            self.reserve(path);
         }
     }
 

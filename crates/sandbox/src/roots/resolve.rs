@@ -177,6 +177,11 @@ fn is_fit_for_scratch(path: &Path) -> bool {
     refuse_too_much(path).is_ok() && !has_protected_part(path)
 }
 
+/// Where the person is at home.
+pub(super) fn home(env: &BTreeMap<OsString, OsString>) -> Option<PathBuf> {
+    env.get(OsStr::new(HOME)).map(PathBuf::from).filter(|home| home.is_absolute())
+}
+
 /// Where the person's own settings are.
 pub(super) fn codex_home(env: &BTreeMap<OsString, OsString>) -> Option<PathBuf> {
     let variable = |name: &str| env.get(OsStr::new(name)).filter(|value| !value.is_empty());

@@ -124,6 +124,45 @@ fn the_persons_settings_are_protected_inside_a_root() {
     assert!(layout.absent.contains(&ws.join("u/.codex")));
 }
 
+/// spec DECISIONS.66: Where the home lies in a root that was named, what shells, logins, git and other programs
+/// obey there is read-only if it is there, and so are keys; directories of that kind that are not there are
+/// kept free.
+#[test]
+fn what_programs_obey_in_a_home_is_protected() {
+    let (_directory, root) = home();
+    let ws = root.join("ws");
+    for directory in [".ssh", ".config/nvim", ".cargo/bin", "dotfiles"] {
+        fs::create_dir_all(ws.join(directory)).unwrap();
+    }
+    for file in [".bashrc", ".bash_profile", ".gitconfig", ".cargo/config.toml", "dotfiles/zshrc"] {
+        fs::write(ws.join(file), "").unwrap();
+    }
+    symlink("dotfiles/zshrc", ws.join(".zshrc")).unwrap();
+    let expected = |open: bool| {
+        [
+            ("ws/.bashrc", open),
+            ("ws/.bash_profile", open),
+            ("ws/.ssh/authorized_keys", open),
+            ("ws/.gitconfig", open),
+            ("ws/.config/nvim/init.lua", open),
+            ("ws/.config/systemd/user/x.service", open),
+            ("ws/.cargo/config.toml", open),
+            ("ws/.cargo/bin/cargo", open),
+            ("ws/.zshrc", open),
+            ("ws/dotfiles/zshrc", open),
+            ("ws/.cargo/registry/x", true),
+            ("ws/.config/other", true),
+            ("ws/project/file", true),
+        ]
+    };
+    let layout = plain(&policy(vec![]), &ws, &env(&[("HOME", &ws)])).unwrap();
+    check(&layout, &root, &expected(false));
+    assert!(layout.absent.contains(&ws.join(".config/systemd")));
+    assert!(!layout.absent.contains(&ws.join(".profile")), "a shell would stop there");
+    let layout = plain(&policy(vec![]), &ws, &env(&[("HOME", &root.join("elsewhere"))])).unwrap();
+    check(&layout, &root, &expected(true));
+}
+
 #[test]
 fn a_root_that_was_named_is_writable_even_inside_a_protected_name() {
     let (_directory, root) = home();
