@@ -124,6 +124,25 @@ fn a_broken_file_is_an_error_with_its_place() {
     assert!(outcome.stderr.contains("missing.toml"), "{}", outcome.stderr);
 }
 
+/// spec POLICY.14: A rule that lets a program out of the sandbox which obeys files is shown with what
+/// that means.
+#[test]
+fn a_list_says_what_a_rule_for_a_build_tool_means() {
+    let world = World::new();
+    let directory = world.path(".codex/rules");
+    fs::create_dir_all(&directory).unwrap();
+    let says = |prefix: &str, sandbox: &str| {
+        let text =
+            format!("[[rule]]\nprefix = [{prefix}]\ndecision = \"allow\"\nsandbox = {sandbox:?}\n");
+        fs::write(directory.join("a.toml"), text).unwrap();
+        world.policy(&["list"]).stdout().contains("whoever can write them can leave it")
+    };
+    assert!(says(r#""make", "test""#, "bypass"));
+    assert!(says(r#"["x", "git"], "fetch""#, "bypass"));
+    assert!(!says(r#""make", "test""#, "keep"));
+    assert!(!says(r#""gh", "pr", "view""#, "bypass"));
+}
+
 /// spec POLICY.13: A list has every rule in effect with its file and line.
 #[test]
 fn a_list_has_all_rules_in_effect() {

@@ -134,7 +134,23 @@ impl Word {
     }
 }
 
+/// Stands in the place of the commands of a script that nobody looked at.
+const NOT_SEARCHED: &str = "… (the rest is too long to be searched)";
+
 impl SimpleCommand {
+    /// What stands for the rest of a script where a bound on reading it was reached. Whoever looks for
+    /// what must not be takes it for the worst.
+    pub(crate) fn not_searched() -> Self {
+        let rest = Word { text: NOT_SEARCHED.to_owned(), shape: Shape::Dynamic };
+        Self { connective: Connective::Then, words: vec![rest], ..Self::default() }
+    }
+
+    /// Whether it stands for commands that nobody looked at.
+    pub(crate) fn is_not_searched(&self) -> bool {
+        matches!(self.words.as_slice(), [only]
+            if only.shape == Shape::Dynamic && only.text == NOT_SEARCHED)
+    }
+
     /// A command that no shell reads.
     pub fn from_argv(argv: &[String]) -> Self {
         let words = argv.iter().map(Word::literal).collect();

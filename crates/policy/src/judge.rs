@@ -39,6 +39,9 @@ pub struct Part {
     pub safety: Result<(), NotSafe>,
     /// The rules that match it.
     pub rules: Vec<Rule>,
+    /// The word that keeps rules which match from allowing it: they allow what the program does, and
+    /// not what that word has it do.
+    pub held_back: Option<String>,
     /// What its redirections write.
     pub writes: Writes,
 }
@@ -104,11 +107,15 @@ pub fn judge(argv: &[String], around: &Surroundings, rules: &Rules) -> Judgement
     let parts: Vec<Part> = reading
         .commands
         .iter()
-        .map(|command| Part {
-            safety: safe::check(command, reading.reader)
-                .and_then(|()| safe::check_repository(command, &around.git_runs)),
-            rules: rules.matching(command).cloned().collect(),
-            writes: writes_of(command, around, moved),
+        .map(|command| {
+            let (rules, held_back) = rules.covering(command);
+            Part {
+                safety: safe::check(command, reading.reader)
+                    .and_then(|()| safe::check_repository(command, &around.git_runs)),
+                rules,
+                held_back,
+                writes: writes_of(command, around, moved),
+            }
         })
         .collect();
     let find = |reading: &Reading| danger::find(reading, around);
@@ -119,14 +126,16 @@ pub fn judge(argv: &[String], around: &Surroundings, rules: &Rules) -> Judgement
 }
 
 /// Everything that can be made out of a reading, for those who look for what must not be: the
-/// commands themselves and what the wrappers around them would run.
+/// commands themselves and what the wrappers around them would run. What nobody looked at, because
+/// a bound was reached, is said by a command that stands for it.
 pub(crate) fn everything_seen(reading: &Reading) -> Cow<'_, [SimpleCommand]> {
-    let inside = wrapper::unwrapped(reading).commands;
-    if inside.is_empty() {
+    let inside = wrapper::unwrapped(reading);
+    if inside.commands.is_empty() && inside.complete {
         return Cow::Borrowed(&reading.commands);
     }
-    let inside = inside.into_iter().map(|(_, command)| command);
-    Cow::Owned(reading.commands.iter().cloned().chain(inside).collect())
+    let rest = (!inside.complete).then(SimpleCommand::not_searched);
+    let inside = inside.commands.into_iter().map(|(_, command)| command);
+    Cow::Owned(reading.commands.iter().cloned().chain(inside).chain(rest).collect())
 }
 
 fn classify(reading: &Reading, parts: &[Part], danger: Option<Danger>) -> Class {

@@ -29,6 +29,22 @@ fn every_command_of_the_safe_list_is_known_to_be_safe() {
     assert!(refused.is_empty(), "{}", refused.join("\n"));
 }
 
+/// spec SAFE.16: Reading a file in which projects keep passwords, such as `.env`, is not safe; one that
+/// is an example of it is.
+#[test]
+fn where_projects_keep_passwords_is_asked_about() {
+    let class = |script: &str| {
+        let argv = ["bash", "-c", script].map(str::to_owned);
+        judge(&argv, &Surroundings::default(), &Rules::default()).class
+    };
+    for script in ["cat .env", "cat < .env", "cat app/.env.local", "grep -n KEY .env", "cat .e*"] {
+        assert!(matches!(class(script), Class::Unknown { .. }), "{script}");
+    }
+    for script in ["cat .env.example", "ls .env", "cat .editorconfig", "cat env"] {
+        assert_eq!(class(script), Class::Safe, "{script}");
+    }
+}
+
 /// spec SAFE.2: A command that can write, run, connect, signal or set something is not known to be
 /// safe, however it is spelt: grouped, attached, abbreviated, behind operands or behind `--`.
 #[test]

@@ -73,6 +73,15 @@ fn scripts_inside_scripts_are_read() {
         "xargs sh -c 'rm -rf ~'",
         "parallel 'rm -rf ~' ::: a",
         "git rebase -x 'rm -rf ~' HEAD~2",
+        "! ! rm -rf /",
+        "set -- -rf /; rm \"$@\"",
+        "time ! rm -rf /",
+        "$'rm' -rf /",
+        "$'\\x72m' -rf /",
+        "eval \"$(base64 -d f)\"",
+        "bash -c \"$(base64 -d f)\"",
+        "bash <(echo 'rm -rf /')",
+        "cat ~/.ss{h,}/id_x",
         "git -c alias.x='!rm -rf ~' x",
         "git -c core.sshCommand='rm -rf ~' fetch",
         "git submodule foreach 'rm -rf ~'",
@@ -179,4 +188,46 @@ fn scripts_of_everyday_work_are_harmless() {
     .filter_map(|script| Some(format!("{script}: {}", reason(script)?)))
     .collect();
     assert!(found.is_empty(), "{}", found.join("\n"));
+}
+
+/// spec DANGER.11: What is too long, too deep or too much to be searched to its end is dangerous.
+/// spec SCRIPT.25: Where a bound keeps commands from being looked at, the last command of the list says so.
+#[test]
+fn padding_hides_nothing() {
+    let deep = format!("{}ls{}", "( ".repeat(250), " )".repeat(250));
+    let nested = format!("bash -c '{}{{ rm -rf /; }}'", ":;".repeat(4000));
+    for script in [
+        format!("{}git push --force origin main", ":;".repeat(5000)),
+        format!("{}{{ rm -rf /; }}", ":;".repeat(3500)),
+        format!("{}ls", ":;".repeat(5000)),
+        format!("{}ls", "echo padding; ".repeat(12_000)),
+        deep,
+        nested,
+    ] {
+        let reason = reason(&script).unwrap_or_default();
+        assert!(!reason.is_empty(), "{}", &script[..40]);
+        let argv = ["bash", "-c", &script].map(str::to_owned);
+        let reading = sandgate_policy::script::read(&argv);
+        let last = &reading.commands.last().unwrap().words[0].text;
+        assert!(script.starts_with("bash") || last.contains("too long to be searched"), "{last}");
+    }
+    assert_eq!(reason(&":;".repeat(200)), None);
+}
+
+/// spec DANGER.12: A secret is found by the place that a word leads to from where the command runs,
+/// also by a pattern, by braces, and by a search that names no file.
+#[test]
+fn a_secret_is_found_from_where_the_command_runs() {
+    let at = |cwd: &str, root: &str, script: &str| {
+        let around = Surroundings { cwd: Some(cwd.into()), roots: vec![root.into()], ..around() };
+        let argv = ["bash", "-c", script].map(str::to_owned);
+        matches!(judge(&argv, &around, &Rules::default()).class, Class::Dangerous(_))
+    };
+    for script in ["cat *", "cat config.d", "grep -r .", "head -n 1 key", "cat < key"] {
+        assert!(at("/home/u/.ssh", "/home/u/project", script), "{script}");
+        assert!(!at("/home/u/project", "/home/u/project", script), "{script}");
+    }
+    assert!(at("/root", "/root", "grep -r KEY ."));
+    assert!(at("/home/u", "/home/u", "cd .ssh && cat known*"));
+    assert!(!at("/home/u/.ssh", "/home/u/project", "ls"));
 }

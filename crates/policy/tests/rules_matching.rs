@@ -116,7 +116,7 @@ fn a_strict_rule_is_not_got_round_by_spelling() {
 }
 
 /// spec RULES.14: For a rule that allows, a word that is not known to the letter equals nothing, not
-/// even `*`; after its prefix there may be any words.
+/// even `*`; after its prefix there may be any words but those of RULES.53.
 #[test]
 fn what_is_not_known_is_not_allowed() {
     let allow = rules(r#"["cat", "*"]"#, "allow");

@@ -150,3 +150,73 @@ fn the_reason_names_the_part() {
         assert_eq!(reason, expected);
     }
 }
+
+/// spec RULES.13: A rule that asks or forbids also matches behind variables, by any path and letter
+/// case of its program, behind options before the subcommand, and where a file name pattern could
+/// become its words, or words that are only known when it runs have its name in them or turn out to
+/// be none.
+/// spec RULES.55: A command whose words, only known when it runs, could be those of a rule that asks
+/// or forbids is at least a question, and so is a script that gives the rule's program another name.
+#[test]
+fn no_spelling_gets_past_a_strict_rule() {
+    let rules = |prefixes: &[&str]| -> Rules {
+        let rule = |prefix: &&str| {
+            let words: Vec<&str> = prefix.split(' ').collect();
+            format!("[[rule]]\nprefix = {words:?}\ndecision = \"forbid\"\n")
+        };
+        let text: String = prefixes.iter().map(rule).collect();
+        Rules::parse(&text, "f").unwrap().into_iter().collect()
+    };
+    let rules = rules(&[
+        "git push",
+        "npm publish",
+        "kubectl delete",
+        "systemctl stop",
+        "cargo publish",
+        "docker run",
+    ]);
+    let decision = |script: &str| judged(script, &rules).ruling.map(|ruling| ruling.decision);
+    for script in [
+        "git --shallow-file x push",
+        "npm --access=public publish",
+        "kubectl -nprod delete pod x",
+        "systemctl --force stop x",
+        "cargo -vvv publish",
+        "git $'push'",
+        "git {push,}",
+        "git -c alias.p=push p",
+        "git-push",
+        "/usr/lib/git-core/git-push origin",
+        "docker container run x",
+    ] {
+        assert_eq!(decision(script), Some(Decision::Forbid), "{script}");
+    }
+    for script in [
+        "bash -c 'git \"$@\"' _ push",
+        "echo push | xargs git",
+        "alias g=git; g push",
+        "git $(echo push)",
+        &format!("{}git push --force origin main", ":;".repeat(5000)),
+    ] {
+        assert!(decision(script).is_some(), "{}", &script[..script.len().min(40)]);
+    }
+    for script in [
+        "git commit -m push",
+        "git log --grep push",
+        "git status",
+        "echo git push",
+        "git commit -m \"$X\"",
+    ] {
+        assert_eq!(decision(script), None, "{script}");
+    }
+}
+
+/// spec RULES.54: Where a bound keeps a script from being searched to its end, every rule that asks
+/// or forbids makes it at least a question.
+#[test]
+fn what_was_not_searched_is_asked_about() {
+    let long = format!("{}ls", ":;".repeat(5000));
+    let rules: Rules = Rules::parse(RULES, "rules").unwrap().into_iter().collect();
+    assert_eq!(judged(&long, &rules).ruling.unwrap().decision, Decision::Prompt);
+    assert_eq!(judged(&long, &Rules::default()).ruling, None);
+}

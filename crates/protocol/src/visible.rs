@@ -13,11 +13,14 @@ pub fn visible(text: &str) -> String {
 /// The same as one line: a newline is spelled out too.
 pub fn visible_line(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
-    for c in text.chars() {
+    for (at, c) in text.char_indices() {
         if c.is_control() {
             shown.extend(c.escape_default());
-        } else if is_invisible(c) {
+        } else if is_invisible(c) || is_odd_blank(c) {
             shown.extend(c.escape_unicode());
+        } else if text[at..].starts_with("\\u{") {
+            // Somebody typed what we would write for a character that does not show itself.
+            shown.push_str("\\\\");
         } else {
             shown.push(c);
         }
@@ -73,6 +76,15 @@ pub fn is_invisible(c: char) -> bool {
     c >= '\u{ad}' && INVISIBLE.iter().any(|(first, last)| (*first..=*last).contains(&c))
 }
 
+/// Whether a character looks like a blank and is none to a shell or a parser.
+pub fn is_odd_blank(c: char) -> bool {
+    matches!(
+        c,
+        '\u{a0}' | '\u{1680}' | '\u{2000}'
+            ..='\u{200a}' | '\u{202f}' | '\u{205f}' | '\u{2800}' | '\u{3000}'
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -84,6 +96,8 @@ mod tests {
         assert_eq!(visible("\x1b]52;c;aGk=\x07"), r"\u{1b}]52;c;aGk=\u{7}");
         assert_eq!(visible("two\nlines\t"), "two\nlines\\t");
         assert_eq!(visible_line("two\nlines"), "two\\nlines");
+        assert_eq!(visible_line("a\u{a0}b\u{3000}c"), r"a\u{a0}b\u{3000}c");
+        assert_eq!(visible_line(r"a\u{a0}b \n"), r"a\\u{a0}b \n");
     }
 
     /// spec APPROVAL.53: What a model says for itself is shown to a person as one line of at most 400

@@ -10,7 +10,7 @@ pub use sandgate_policy::explain::{
     ExplainedRedirection, ExplainedRequirement, ExplainedRule, ExplainedRuling, ExplainedTerms,
     ExplainedWord, Explanation, class_of, explain,
 };
-pub use sandgate_policy::rules::{Decision, Rule, Rules, propose};
+pub use sandgate_policy::rules::{Decision, Rule, Rules, obeys_files, propose};
 pub use sandgate_policy::{
     ApprovalStore, Class, Judgement, Ruling, SandboxAvailability, Surroundings, Terms, judge,
 };

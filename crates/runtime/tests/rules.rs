@@ -195,12 +195,12 @@ fn one_file_can_be_read_by_its_name() {
 #[test]
 fn an_approved_rule_is_kept() {
     let place = place();
-    let argv = ["git", "fetch", "origin"].map(str::to_owned);
+    let argv = ["gh", "pr", "view", "12"].map(str::to_owned);
     let around = Surroundings::default();
     let mut rules = Rules::default();
     assert_eq!(judge(&argv, &around, &rules).ruling, None);
 
-    let out = proposal("git fetch").leaving_the_sandbox().unwrap();
+    let out = proposal("gh pr view").leaving_the_sandbox().unwrap();
     let written = append_rule(&place.home(), &out.with_justification("asked for")).unwrap();
     assert_eq!(written.origin.file, place.default_file().display().to_string());
     rules.extend([written.clone()]);

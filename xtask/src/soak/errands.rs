@@ -7,8 +7,11 @@ use serde_json::json;
 use std::fs;
 use std::path::PathBuf;
 
+/// One way of using a gate.
+type Errand = fn(&mut Lane<'_>, &mut dyn Gate) -> anyhow::Result<()>;
+
 /// The ways of using a gate.
-const ERRANDS: &[fn(&mut Lane<'_>, &mut dyn Gate) -> anyhow::Result<()>] =
+const ERRANDS: &[Errand] =
     &[command, command, command, command, patch, grant, escalate, live, timeout, flood, read];
 
 /// The files that a patch changes together.

@@ -18,17 +18,17 @@ impl Mcp {
         let mut mcp = Self { talking, last: 0 };
         let hello = json!({ "protocolVersion": "2025-11-25", "capabilities": { "elicitation": {} },
             "clientInfo": { "name": "soak", "version": "1" } });
-        let id = mcp.send("initialize", hello);
+        let id = mcp.send("initialize", &hello);
         mcp.answer(id, None)?;
-        mcp.tell("notifications/initialized", json!({}));
+        mcp.tell("notifications/initialized", &json!({}));
         Ok(mcp)
     }
 
-    pub(super) fn tell(&mut self, method: &str, params: Value) {
+    pub(super) fn tell(&mut self, method: &str, params: &Value) {
         self.talking.say(&json!({ "jsonrpc": "2.0", "method": method, "params": params }));
     }
 
-    fn send(&mut self, method: &str, params: Value) -> u64 {
+    fn send(&mut self, method: &str, params: &Value) -> u64 {
         self.last += 1;
         let id = self.last;
         self.talking
@@ -38,7 +38,7 @@ impl Mcp {
 
     /// Begins a call.
     pub(super) fn begin(&mut self, tool: &str, arguments: &Value) -> u64 {
-        self.send("tools/call", json!({ "name": tool, "arguments": arguments }))
+        self.send("tools/call", &json!({ "name": tool, "arguments": arguments }))
     }
 
     /// The next message, whatever it is.

@@ -15,8 +15,11 @@ pub(super) struct Work {
     pub(super) code: i32,
 }
 
+/// A script, what it prints and how it ends.
+type Made = (String, String, i32);
+
 /// The ways of making one.
-const KINDS: &[fn(&mut Random, &World, &str) -> (String, String, i32)] =
+const KINDS: &[fn(&mut Random, &World, &str) -> Made] =
     &[speaks, fails, counts, keeps_a_file, leaves_strays, bombs, tries_to_get_out, uses_tmp];
 
 impl Work {

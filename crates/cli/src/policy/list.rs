@@ -5,7 +5,7 @@ use super::tree::{BAD, FAINT, GOOD, OPEN, STRONG, Tree, painted};
 use super::{rules_of, say, say_json};
 use crate::settings::{self, CliSettings, config_home};
 use crate::trust::Asked;
-use sandgate_runtime::policy::{ExplainedPattern, ExplainedRule};
+use sandgate_runtime::policy::{ExplainedPattern, ExplainedRule, obeys_files};
 use std::path::{Path, PathBuf};
 
 const HELP: &str = "\
@@ -109,8 +109,18 @@ fn in_words(rule: &ExplainedRule) -> String {
     format!("{}{leaves} {} …", painted(style, rule.decision), prefix.join(" "))
 }
 
-fn justification(rule: &ExplainedRule) -> Option<String> {
-    rule.justification.as_ref().map(|why| line(why))
+/// The rule's reason, and what it means where a program obeys files that others may write.
+fn justification(rule: &ExplainedRule) -> impl Iterator<Item = String> {
+    let obeys = rule.sandbox == "bypass"
+        && match rule.prefix.first() {
+            Some(ExplainedPattern::One(name)) => obeys_files(name),
+            Some(ExplainedPattern::OneOf(names)) => names.iter().any(|name| obeys_files(name)),
+            None => false,
+        };
+    let means =
+        "files decide what this runs without the sandbox: whoever can write them can leave it";
+    let why = rule.justification.as_ref().map(|why| line(why));
+    why.into_iter().chain(obeys.then(|| means.to_owned()))
 }
 
 fn pattern(pattern: &ExplainedPattern) -> String {

@@ -3,7 +3,7 @@
 //! Any word or redirection that names one counts, whatever the program, except for programs that
 //! only look at names. Public halves of keys and lists of known machines are no secret.
 
-use super::place::{Base, Place, is_any, is_name};
+use super::place::{Base, Place, alternatives, could_be, is_any, is_name};
 use super::scene::{Scene, shown};
 use crate::command::{RedirectionKind, Shape, Word};
 use crate::surroundings::Surroundings;
@@ -140,6 +140,8 @@ const ONLY_NAMES: &[&str] = &[
     "realpath",
     "readlink",
     "file",
+    "find",
+    "gfind",
     "du",
     "cd",
     "pushd",
@@ -203,19 +205,24 @@ fn reads_names(scene: &Scene<'_>) -> bool {
     }
 }
 
-/// A search through all files of a home, or of everybody's, meets every secret in it.
+/// A search through all files of a directory meets every secret in it: of a place of secrets, of a
+/// home, or of everybody's.
 fn all_of_a_home(scene: &Scene<'_>) -> Option<String> {
-    let recursive = match scene.name {
+    // ripgrep and its like look at nothing whose name begins with a dot, unless they are told to.
+    let (recursive, hidden) = match scene.name {
         "grep" | "egrep" | "fgrep" => {
-            scene.has('r', "recursive")
+            let recursive = scene.has('r', "recursive")
                 || scene.has('R', "dereference-recursive")
                 || scene.has_word("--directories=recurse")
+                || scene.has_word("-drecurse")
+                || scene.has_word("recurse");
+            (recursive, recursive)
         }
-        "rg" => {
+        "rg" | "ag" | "ack" => {
             let shown = |word: &Word| matches!(word.text.as_str(), "-uu" | "-uuu" | "--hidden");
-            scene.rest().iter().any(shown) || scene.has('.', "hidden")
+            (true, scene.rest().iter().any(shown) || scene.has('.', "hidden"))
         }
-        _ => false,
+        _ => (false, false),
     };
     let skipped = if recursive { text_to_find(scene) } else { return None };
     let mut operands = scene
@@ -228,11 +235,13 @@ fn all_of_a_home(scene: &Scene<'_>) -> Option<String> {
     let alone = operands.clone().next().is_none().then_some((0, &here));
     operands.by_ref().chain(alone).find_map(|(_, word)| {
         let place = scene.place(word).without_everything();
+        if let Some(what) = what_is(scene.around, &place) {
+            return Some(format!("reads {}, {what}", shown(word, &place)));
+        }
         let is_home = place.in_home(scene.around).is_some_and(<[String]>::is_empty)
             || (place.base == Base::Root
                 && matches!(place.names().as_slice(), [] | ["home" | "Users"]));
-        let opened = place.in_roots(scene.around);
-        (is_home && !opened)
+        (is_home && hidden)
             .then(|| format!("reads every file in {}, keys among them", shown(word, &place)))
     })
 }
@@ -264,45 +273,42 @@ fn is_key_to_use(scene: &Scene<'_>, index: usize) -> bool {
 
 /// What a word names that is a secret: as a whole, or in the value of an option or a pair.
 fn secret(scene: &Scene<'_>, word: &Word) -> Option<String> {
-    if !may_be_secret(word) {
-        return None;
+    if let Some(each) = alternatives(word) {
+        return each.iter().find_map(|word| secret(scene, word));
     }
     let text = word.text.as_str();
+    if is_plain_name(word) && is_ordinary(scene) {
+        return None;
+    }
     let attached =
         text.strip_prefix('-').and_then(|rest| rest.find(['/', '~']).map(|at| &rest[at..]));
     let pieces = text.split(['=', '@', ':', ',']);
     std::iter::once(text).chain(pieces).chain(attached).find_map(|piece| named(scene, word, piece))
 }
 
-/// A cheap look that rules out almost every word: a secret's path has a part that begins with a
-/// dot, or one of few names.
-fn may_be_secret(word: &Word) -> bool {
-    let text = word.text.as_bytes();
-    if word.shape == Shape::Pattern && text.contains(&b'/') {
-        return true;
-    }
-    let mut begins = true;
-    for (at, byte) in text.iter().enumerate() {
-        if begins && text.len() > at + 3 {
-            let found = match byte {
-                b'.' => !matches!(text[at + 1], b'.' | b'/' | b'\\'),
-                b'i' | b'I' => text[at + 1] == b'd' || text[at + 1] == b'D',
-                b'e' | b'E' => at > 0 && matches!(text[at + 1], b't' | b'T'),
-                b'p' | b'P' => at > 0 && matches!(text[at + 1], b'r' | b'R'),
-                b'd' | b'D' | b'r' | b'v' | b'L' | b'l' | b'K' | b'k' | b'A' | b'a' | b'W'
-                | b'w' | b'_' => at > 0 || *byte == b'_',
-                _ => false,
-            };
-            if found {
-                return true;
-            }
-        }
-        begins = matches!(byte, b'/' | b'\\' | b'=' | b'@' | b':' | b',' | b'~');
-    }
-    text.ends_with(b".pem")
-        || text.ends_with(b".key")
-        || text.ends_with(b".p12")
-        || text.ends_with(b".pfx")
+/// A word without a path, a dot or a pattern in it that is not a secret's name wherever it lies. Most
+/// words are that, and need no look at where they lead from the workspace.
+fn is_plain_name(word: &Word) -> bool {
+    let text = word.text.as_str();
+    // In quotes a star is a star.
+    let quoted = word.shape == Shape::Literal;
+    let plain = |byte: u8| {
+        byte.is_ascii_alphanumeric()
+            || matches!(byte, b'-' | b'_' | b'+' | b' ')
+            || (quoted && matches!(byte, b'*' | b'?' | b'[' | b']'))
+    };
+    let known = |start: &str| {
+        text.get(..start.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(start))
+    };
+    text.bytes().all(plain) && !known("id_") && !known("_netrc") && !known("keychains")
+}
+
+/// Whether names from where a command runs lead to nothing that is a secret by its place.
+fn is_ordinary(scene: &Scene<'_>) -> bool {
+    let here = scene.here.place();
+    here.base == Base::Here
+        || (here.in_roots(scene.around)
+            && here.in_home(scene.around).is_none_or(|parts| !parts.is_empty()))
 }
 
 fn named(scene: &Scene<'_>, word: &Word, piece: &str) -> Option<String> {
@@ -318,6 +324,14 @@ fn named(scene: &Scene<'_>, word: &Word, piece: &str) -> Option<String> {
 
 fn leads(parts: &[String], names: &[&str]) -> bool {
     parts.len() >= names.len() && parts.iter().zip(names).all(|(part, name)| is_name(part, name))
+}
+
+/// The same for names whose place is known: there a lone star is all that is in it, secrets too.
+fn leads_into(parts: &[String], names: &[&str]) -> bool {
+    let [first, rest @ ..] = names else { return false };
+    parts.len() >= names.len()
+        && is_name(&parts[0], first)
+        && parts[1..].iter().zip(rest).all(|(part, name)| could_be(part, name))
 }
 
 /// What secret a place is, if it is one.
@@ -342,7 +356,7 @@ pub(super) fn what_is(around: &Surroundings, place: &Place) -> Option<&'static s
         if opened <= home && parts.first().map(String::as_str).is_some_and(is_every_hidden) {
             return Some("which the person's keys and passwords are among");
         }
-        let known = IN_HOME.iter().find(|(names, _)| leads(parts, names));
+        let known = IN_HOME.iter().find(|(names, _)| leads_into(parts, names));
         if let Some((names, what)) = known
             && opened < home + names.len()
         {
@@ -376,7 +390,7 @@ pub(super) fn what_is(around: &Surroundings, place: &Place) -> Option<&'static s
     if private && !public && !place.in_roots(around) {
         return Some("a private key, by its name");
     }
-    IN_SYSTEM.iter().find(|(names, _)| leads(&place.parts, names)).map(|(_, what)| *what)
+    IN_SYSTEM.iter().find(|(names, _)| leads_into(&place.parts, names)).map(|(_, what)| *what)
 }
 
 /// `.*` and its like: everything whose name begins with a dot.

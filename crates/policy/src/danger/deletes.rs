@@ -4,10 +4,10 @@
 //! day. Outside of it, forced and recursive deletes are, and so is a target that is only known when
 //! the script runs.
 
-use super::place::{Base, Place, is_any};
+use super::place::{Base, Place, alternatives, is_any};
 use super::scene::{Scene, shown};
 use super::startup;
-use crate::command::{Shape, Word};
+use crate::command::Word;
 use crate::wrapper::arguments::{Argument, arguments};
 use crate::wrapper::base_name;
 
@@ -71,22 +71,6 @@ pub(super) fn deleting(scene: &Scene<'_>, word: &Word, reach: Reach) -> Option<S
         ", outside the workspace"
     };
     Some(format!("deletes {target}{why}"))
-}
-
-/// `{a,b}/c`: each of the names that a shell makes of it.
-fn alternatives(word: &Word) -> Option<Vec<Word>> {
-    if word.shape != Shape::Dynamic {
-        return None;
-    }
-    let (before, rest) = word.text.split_once('{').filter(|(before, _)| !before.ends_with('$'))?;
-    let (inside, after) = rest.split_once('}')?;
-    if !inside.contains(',') {
-        return None;
-    }
-    let shape = if after.contains(['$', '`', '{']) { Shape::Dynamic } else { Shape::Pattern };
-    let shape = if before.contains(['$', '`']) { Shape::Dynamic } else { shape };
-    let put = |name: &str| Word { text: format!("{before}{name}{after}"), shape };
-    Some(inside.split(',').map(put).collect())
 }
 
 fn is_git(place: &Place) -> bool {

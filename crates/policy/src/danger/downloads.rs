@@ -39,11 +39,21 @@ const DECODING: &[(&str, &[&str])] = &[
     ("base32", &["-d", "--decode", "-D"]),
     ("base64", &["-d", "--decode", "-D", "-di"]),
     ("basenc", &["-d", "--decode"]),
+    ("bunzip2", &[""]),
+    ("bzcat", &[""]),
+    ("bzip2", &["-d", "-dc", "-cd", "--decompress"]),
     ("gpg", &["-d", "--decrypt"]),
+    ("gunzip", &[""]),
+    ("gzip", &["-d", "-dc", "-cd", "--decompress", "--uncompress"]),
     ("openssl", &["-d"]),
     ("rev", &[""]),
     ("uudecode", &[""]),
     ("xxd", &["-r", "-rp", "-p"]),
+    ("xz", &["-d", "-dc", "-cd", "--decompress"]),
+    ("xzcat", &[""]),
+    ("zcat", &[""]),
+    ("zstd", &["-d", "-dc", "-cd", "--decompress"]),
+    ("zstdcat", &[""]),
 ];
 
 /// Interpreters that run their input when they are given no code and no file.
@@ -294,16 +304,15 @@ fn piped(list: &[SimpleCommand], index: usize) -> Option<String> {
         return given_away(list, index, &target);
     }
     let runner = runs_its_input(&list[index], DEPTH)?;
+    let mut decoder = None;
     while at > 0 && is_pipe(&list[at]) {
         at -= 1;
         if let Some(source) = fetches(&list[at], DEPTH) {
             return Some(format!("runs what it downloads from {source}, in {runner}"));
         }
-        if let Some(decoder) = decodes(&list[at]) {
-            return Some(format!("runs in {runner} what {decoder} makes readable only then"));
-        }
+        decoder = decoder.or_else(|| decodes(&list[at]));
     }
-    None
+    decoder.map(|decoder| format!("runs in {runner} what {decoder} makes readable only then"))
 }
 
 /// A shell, or all variables, handed to a machine by a pipe.
@@ -356,6 +365,9 @@ fn substituted(command: &SimpleCommand, variables: &[(String, String)]) -> Optio
         if let Some(source) = source {
             return Some(format!("runs what it downloads from {source}"));
         }
+        if let Some(decoder) = decoded_in(word) {
+            return Some(format!("runs what {decoder} makes readable only then"));
+        }
     }
     if powershell
         && command
@@ -366,6 +378,20 @@ fn substituted(command: &SimpleCommand, variables: &[(String, String)]) -> Optio
         return Some(format!("runs what it downloads: {name}"));
     }
     None
+}
+
+/// The decoder whose output a substitution in a word puts there.
+fn decoded_in(word: &Word) -> Option<&'static str> {
+    let (_, inside) = word.text.split_once("$(").or_else(|| word.text.split_once('`'))?;
+    let apart = |letter: char| letter.is_whitespace() || "\"'`()<>;|&$=".contains(letter);
+    let pieces: Vec<&str> = inside.split(apart).filter(|piece| !piece.is_empty()).collect();
+    let decodes = |name: &str, options: &[&str]| {
+        pieces.iter().enumerate().any(|(at, piece)| {
+            base_name(piece) == name
+                && (options.contains(&"") || pieces[at..].iter().any(|word| options.contains(word)))
+        })
+    };
+    DECODING.iter().find(|(name, options)| decodes(name, options)).map(|(name, _)| *name)
 }
 
 /// Where a substitution in a word brings text from.

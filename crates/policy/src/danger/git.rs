@@ -87,7 +87,7 @@ pub(super) fn check(scene: &Scene<'_>) -> Option<String> {
         return Some(format!("{does}: {}", scene.line()));
     }
     match verb {
-        "push" => push(rest),
+        "push" | "send-pack" => push(rest),
         "clean" => clean(scene, rest),
         "checkout" | "restore" => put_back(scene, verb, rest),
         "config" => config(scene, rest),

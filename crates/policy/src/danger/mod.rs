@@ -18,7 +18,7 @@ mod startup;
 mod system;
 mod windows;
 
-use crate::command::{Connective, Shape, SimpleCommand};
+use crate::command::{Connective, Shape, SimpleCommand, Word};
 use crate::script::Reading;
 use crate::surroundings::Surroundings;
 use crate::wrapper::code::INTERPRETERS;
@@ -76,15 +76,26 @@ impl Search<'_> {
     ) -> Option<(usize, String)> {
         let mut moved: Option<Here<'_>> = None;
         let mut downloads = Downloads::default();
+        let mut given: &[Word] = &[];
         for (index, command) in commands.iter().enumerate() {
             let here = moved.as_ref().unwrap_or(start);
+            if command.is_not_searched() {
+                return Some((index, "is too long to be searched for what it would do".to_owned()));
+            }
             let reason = self
                 .inside(commands, index, here, depth)
                 .or_else(|| downloads.check(commands, index))
                 .or_else(|| look(command, here, self.around))
-                .or_else(|| look_in_small_letters(command, here, self.around));
+                .or_else(|| look_in_small_letters(command, here, self.around))
+                .or_else(|| look(&with_given(command, given)?, here, self.around));
             if let Some(reason) = reason {
                 return Some((index, reason));
+            }
+            if let [set, dashes, rest @ ..] = command.words.as_slice()
+                && set.text == "set"
+                && dashes.text == "--"
+            {
+                given = rest;
             }
             if let Some(place) = moves(command, here, self.around) {
                 moved = Some(Here::at(place, self.around));
@@ -160,6 +171,20 @@ fn look_in_small_letters(
     let mut folded = command.clone();
     folded.words[0].text.make_ascii_lowercase();
     look(&folded, here, around)
+}
+
+/// `set -- -rf /; rm "$@"`: a command with the words that the script gave itself.
+fn with_given(command: &SimpleCommand, given: &[Word]) -> Option<SimpleCommand> {
+    let all = |word: &Word| {
+        word.shape == Shape::Dynamic
+            && matches!(word.text.trim_matches('"'), "$@" | "$*" | "${@}" | "${*}")
+    };
+    if given.is_empty() || !command.words.iter().any(all) {
+        return None;
+    }
+    let put = |word: &Word| if all(word) { given.to_vec() } else { vec![word.clone()] };
+    let words = command.words.iter().flat_map(put).collect();
+    Some(SimpleCommand { words, ..command.clone() })
 }
 
 /// Where a command leaves the shell, if it moves it.

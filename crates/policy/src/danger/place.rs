@@ -287,6 +287,14 @@ pub(super) fn is_name(part: &str, name: &str) -> bool {
     if part.bytes().filter(|byte| !b"*?[]!^".contains(byte)).count() < 2 {
         return false;
     }
+    could_be(part, name)
+}
+
+/// Whether a pattern, and be it a lone star, could match a name.
+pub(super) fn could_be(part: &str, name: &str) -> bool {
+    if !part.contains(['*', '?', '[']) {
+        return is_name(part, name);
+    }
     // A pattern does not match a leading dot unless it has one.
     (part.starts_with('.') || !name.starts_with('.')) && matches(part.as_bytes(), name.as_bytes())
 }
@@ -298,8 +306,12 @@ fn ends_as(part: &str, name: &str) -> bool {
     })
 }
 
-/// A file name pattern against a name; a bracket counts as any one letter.
+/// A file name pattern against a name, which may end in `*`; a bracket counts as any one letter.
 fn matches(pattern: &[u8], name: &[u8]) -> bool {
+    let (name, open) = match name {
+        [stem @ .., b'*'] => (stem, true),
+        name => (name, false),
+    };
     let (mut p, mut n) = (0, 0);
     let mut star: Option<(usize, usize)> = None;
     loop {
@@ -310,7 +322,7 @@ fn matches(pattern: &[u8], name: &[u8]) -> bool {
                 continue;
             }
             None if n == name.len() => return true,
-            Some(_) | None if n == name.len() => return false,
+            Some(_) | None if n == name.len() => return open,
             Some(b'?') => Some(1),
             Some(b'[') => Some(bracket(&pattern[p..])),
             Some(letter) if letter.eq_ignore_ascii_case(&name[n]) => Some(1),
@@ -338,6 +350,23 @@ fn bracket(pattern: &[u8]) -> usize {
 /// Whether a name is one of these, whatever its case.
 pub(super) fn is_any(name: &str, names: &[&str]) -> bool {
     names.iter().any(|known| is_name(name, known))
+}
+
+/// `{a,b}/c`: each of the names that a shell makes of it.
+pub(super) fn alternatives(word: &Word) -> Option<Vec<Word>> {
+    if !matches!(word.shape, Shape::Dynamic | Shape::Home) {
+        return None;
+    }
+    let (before, rest) = word.text.split_once('{').filter(|(before, _)| !before.ends_with('$'))?;
+    let (inside, after) = rest.split_once('}')?;
+    if !inside.contains(',') {
+        return None;
+    }
+    let shape = if after.contains(['$', '`', '{']) { Shape::Dynamic } else { Shape::Pattern };
+    let shape = if before.contains(['$', '`']) { Shape::Dynamic } else { shape };
+    let shape = if word.shape == Shape::Home { Shape::Home } else { shape };
+    let put = |name: &str| Word { text: format!("{before}{name}{after}"), shape };
+    Some(inside.split(',').map(put).collect())
 }
 
 fn begins_with(parts: &[String], start: &[String]) -> bool {

@@ -118,6 +118,19 @@ pub(super) fn check(scene: &Scene<'_>) -> Option<String> {
 
 /// Code that hands a shell to whoever is at the other end of a connection.
 pub(super) fn code(scene: &Scene<'_>) -> Option<String> {
+    const FORKING: &[&str] =
+        &["forkwhile", "while(1){fork", "while1{fork", "whileTrue:os.fork", "loop{fork"];
+    let forks = |word: &Word| {
+        let packed: String = word.text.chars().filter(|letter| !letter.is_whitespace()).collect();
+        let packed = packed.replace("()", "");
+        FORKING.iter().any(|mark| packed.contains(mark))
+    };
+    if scene.rest().iter().chain(fed(scene.command)).any(forks) {
+        return Some(format!(
+            "starts itself over and over until the machine stops answering: {}",
+            scene.line()
+        ));
+    }
     const CONNECTING: &[&str] = &["socket", "fsockopen", "TCPSocket", "net.connect", "/inet/tcp"];
     #[rustfmt::skip]
     const SHELL: &[&str] = &[
@@ -159,7 +172,12 @@ fn container(scene: &Scene<'_>) -> Option<String> {
     while let Some(word) = words.next() {
         let text = word.text.as_str();
         let next = words.peek().map(|word| word.text.as_str());
-        let (name, value) = text.split_once('=').map_or((text, next), |(n, v)| (n, Some(v)));
+        let attached =
+            text.strip_prefix("-v").filter(|value| value.starts_with(['/', '~', '$', '.']));
+        let (name, value) = match attached {
+            Some(value) => ("-v", Some(value)),
+            None => text.split_once('=').map_or((text, next), |(n, v)| (n, Some(v))),
+        };
         let value = value.unwrap_or_default();
         let open = match name {
             "--privileged" => true,

@@ -57,6 +57,11 @@ pub(super) const FORMS: &[Row] = &[
     row("reboot", &[], "restarts the machine"),
     row("rmmod", &[], "takes code out of the kernel"),
     row("runuser", &[], "runs as another user"),
+    row("sandgate", &["^approvals", "answer"], "answers a question that is for the person"),
+    row("sandgate", &["^config", "set|unset|edit"], "changes what the person decided about agents"),
+    row("sandgate", &["^console"], "opens what answers questions that are for the person"),
+    row("sandgate", &["^mcp", "install", "--write"], "changes what the person's agents run"),
+    row("sandgate", &["^trust"], "trusts a project in the person's name"),
     row("scutil", &["--set|--prefs|--nc"], "changes the system's settings"),
     row("setenforce", &["0|Permissive"], "turns off the system's protection"),
     row("shutdown", &[], "switches the machine off"),
@@ -141,10 +146,16 @@ pub(super) fn fork_bomb(commands: &[SimpleCommand]) -> Option<(usize, String)> {
         [only] => only.as_literal().map(str::to_owned),
         _ => None,
     };
-    let at = commands.windows(2).position(|pair| {
-        pair[1].connective == Connective::Pipe
-            && pair[0].words == pair[1].words
-            && alone(&pair[0]).is_some()
+    // Both go on by themselves: `a | a | a` ends when the first does.
+    let goes_on = |at: usize| {
+        let next = commands.get(at + 1).map(|command| command.connective);
+        commands[at].left_running || next == Some(Connective::Beside)
+    };
+    let at = (1..commands.len()).find(|at| {
+        commands[*at].connective == Connective::Pipe
+            && goes_on(*at)
+            && commands[at - 1].words == commands[*at].words
+            && alone(&commands[*at]).is_some()
     })?;
     let name = alone(&commands[at])?;
     let times = commands.iter().filter(|command| command.words == commands[at].words).count();

@@ -5,6 +5,7 @@
 //! them. Whoever wants such a rule can write it into a file.
 
 use super::matching::{has_directory, name_of};
+use crate::wrapper;
 
 /// What a rule for a program must name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,8 +50,10 @@ const PROGRAMS: &[(&str, Need)] = &[
     ("chmod", Never),
     ("chown", Never),
     ("chroot", Never),
+    ("claude", Never),
     ("cmake", Words(1)),
     ("cmd", Never),
+    ("codex", Never),
     ("command", Never),
     ("cp", Never), // what matters is where to
     ("crontab", Never),
@@ -183,6 +186,7 @@ const PROGRAMS: &[(&str, Need)] = &[
     ("runas", Never),
     ("rustfmt", Program),
     ("rustup", Words(1)),
+    ("sandgate", Never),
     ("scp", Never),
     ("screen", Never),
     ("script", Never),
@@ -368,27 +372,55 @@ pub(super) fn least(words: &[&str]) -> Option<usize> {
     least_within(words, 3)
 }
 
-/// Whether a prefix runs a file whose content it does not name: whoever can write that file decides
-/// what the rule allows.
-pub(super) fn names_a_file(prefix: &[&str]) -> bool {
-    let Some(program) = prefix.first() else { return false };
-    match need_of(prefix) {
-        Script => prefix.get(1) != Some(&"-m"),
-        Runs(before) => prefix.get(before..).is_some_and(names_a_file),
-        Never | Program | Words(_) => has_directory(program),
-    }
+/// What may be proposed to run without the sandbox: nothing that these do is decided by a file of the
+/// working directory, so that nobody who can write there decides what runs outside. `git`, `make`,
+/// `cargo`, `npm` and their like are not here: hooks, recipes and settings lie where they are called.
+/// Program, subject, and what is done with it. Sorted.
+const MAY_LEAVE: &[(&str, &str, &[&str])] = &[
+    ("gh", "issue", &["comment", "create", "list", "status", "view"]),
+    ("gh", "pr", &["checks", "comment", "diff", "list", "review", "view"]),
+    ("gh", "release", &["list", "view"]),
+    ("gh", "repo", &["list", "view"]),
+    ("gh", "run", &["list", "view", "watch"]),
+    ("gh", "workflow", &["list", "view"]),
+    ("kubectl", "describe", &[]),
+    ("kubectl", "get", &[]),
+    ("kubectl", "logs", &[]),
+    ("kubectl", "top", &[]),
+];
+
+/// Whether a rule for commands without the sandbox may be proposed with this prefix.
+pub(super) fn may_leave(prefix: &[&str]) -> bool {
+    let [program, subject, done, ..] = prefix else { return false };
+    let listed = |row: &&(&str, &str, &[&str])| row.0 == *program && row.1 == *subject;
+    MAY_LEAVE
+        .iter()
+        .find(listed)
+        .is_some_and(|(.., verbs)| verbs.is_empty() || verbs.contains(done))
 }
 
-/// Whether a prefix says no more than which program runs, whatever else stands in it: what the program
-/// does is in the words that may follow. In the sandbox that is narrow enough for some, outside of it
-/// for none.
-pub(super) fn names_a_program_only(prefix: &[&str]) -> bool {
-    match need_of(prefix) {
-        Program => true,
-        Runs(before) => prefix.get(before..).is_none_or(names_a_program_only),
-        Never | Words(_) | Script => prefix.len() < 2,
-    }
+/// Whether what a program does is decided by files of the working directory, or wherever its words
+/// say: a rule that lets it out of the sandbox lets out whatever somebody writes there.
+pub(super) fn obeys_files(program: &str) -> bool {
+    let name = name_of(program);
+    let name = without_version(&name);
+    OBEYS_FILES.contains(&name)
+        || has_directory(program)
+        || wrapper::runs_another(name, "")
+        || matches!(program_need(program), Some(Script))
 }
+
+/// Programs that read what they do from the directory that they are called in. Sorted.
+#[rustfmt::skip]
+const OBEYS_FILES: &[&str] = &[
+    "ant", "bazel", "black", "brew", "bun", "bundle", "bunx", "cargo", "cmake", "composer",
+    "ctest", "deno", "docker", "docker-compose", "dotnet", "eslint", "flake8", "git", "go",
+    "gradle", "gradlew", "helm", "jest", "just", "make", "meson", "mix", "mvn", "mvnw", "mypy",
+    "ninja", "nix", "nox", "npm", "npx", "pdm", "phpunit", "pip", "pipenv", "pipx", "pnpm",
+    "pnpx", "podman", "poetry", "pre-commit", "prettier", "pulumi", "pylint", "pytest", "rake",
+    "rspec", "rubocop", "ruff", "rustup", "sbt", "scons", "swift", "task", "terraform", "tofu",
+    "tox", "tsc", "turbo", "uv", "uvx", "vitest", "yarn",
+];
 
 fn least_within(words: &[&str], depth: usize) -> Option<usize> {
     let program = *words.first()?;
@@ -413,8 +445,8 @@ fn least_within(words: &[&str], depth: usize) -> Option<usize> {
 
 fn need_of(words: &[&str]) -> Need {
     let program = words.first().copied().unwrap_or_default();
-    let name = name_of(program);
-    let name = without_version(&name);
+    let full = name_of(program);
+    let name = without_version(&full);
     let third = |second| words.get(2).map(|third| (name, second, *third));
     if let Some(second) = words.get(1).copied() {
         if third(second).is_some_and(|three| NEVER_THREE.contains(&three)) {
@@ -426,6 +458,10 @@ fn need_of(words: &[&str]) -> Need {
         }
     }
     match program_need(program) {
+        Some(need @ (Never | Runs(_))) => need,
+        // What a wrapper is told to run is not known by the wrapper's name.
+        _ if wrapper::runs_another(&full, words.get(1).copied().unwrap_or_default()) => Never,
+        _ if wrapper::runs_another(name, words.get(1).copied().unwrap_or_default()) => Never,
         Some(need) => need,
         // A script of the person's or the project's own is one program with one purpose.
         None if has_directory(program) => Program,
@@ -474,9 +510,23 @@ mod tests {
     fn the_tables_are_sorted() {
         assert!(PROGRAMS.is_sorted_by(|a, b| a.0 < b.0));
         assert!(SUBCOMMANDS.is_sorted_by(|a, b| (a.0, a.1) < (b.0, b.1)));
+        assert!(MAY_LEAVE.is_sorted() && OBEYS_FILES.is_sorted());
         assert!(NEVER_THREE.is_sorted() && PYTHON_MODULES.is_sorted());
         for (program, ..) in SUBCOMMANDS {
             assert!(program_need(program).is_some(), "{program}");
+        }
+    }
+
+    #[test]
+    fn every_wrapper_needs_the_command_inside() {
+        for (name, verb, before) in crate::wrapper::names() {
+            for inside in [&["sh", "-c", "x"][..], &["prog"], &["prog", "--x"], &["rm", "x"]] {
+                let mut words = vec![name];
+                words.extend((!verb.is_empty()).then_some(verb));
+                words.extend(std::iter::repeat_n("1", before));
+                words.extend(inside);
+                assert_eq!(least(&words), None, "{words:?}");
+            }
         }
     }
 

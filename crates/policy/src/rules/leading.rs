@@ -80,6 +80,32 @@ const TABLE: &[Leading] = &[
     Leading { program: "terraform", alone: &[], with_value: &["-chdir"] },
 ];
 
+/// The words of a command without the options before its subcommand, which nobody may know: each of the
+/// words that could be the subcommand, because an option may take a value or none.
+pub(super) fn guessed(words: &[Word]) -> Vec<Vec<Word>> {
+    let Some((program, rest)) = words.split_first() else { return Vec::new() };
+    let manages = |word: &Word| matches!(word.text.as_str(), "container" | "image");
+    let of_containers = matches!(&*name_of(&program.text), "docker" | "podman")
+        && rest.first().is_some_and(manages);
+    let mut found = Vec::new();
+    let mut may_be_value = of_containers;
+    for (at, word) in rest.iter().enumerate() {
+        if word.text.starts_with(['-', '+']) {
+            may_be_value = !word.text.contains('=');
+            continue;
+        }
+        if at > 0 {
+            let words = std::iter::once(program.clone()).chain(rest[at..].iter().cloned());
+            found.push(words.collect());
+        }
+        if !may_be_value {
+            break;
+        }
+        may_be_value = false;
+    }
+    found
+}
+
 /// The words of a command without the options before its subcommand. None if there are none such.
 pub(super) fn skipped(words: &[Word]) -> Option<Vec<Word>> {
     let program = words.first()?;

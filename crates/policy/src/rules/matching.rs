@@ -23,7 +23,36 @@ impl Rule {
         }
         self.is_met_by(&command.words)
             || leading::skipped(&command.words).is_some_and(|words| self.is_met_by(&words))
+            || leading::guessed(&command.words).iter().any(|words| self.is_met_by(words))
             || without_unknown(&command.words).is_some_and(|words| self.is_met_by(&words))
+    }
+
+    /// Whether a command could turn out to be what the rule speaks of: its program is called with words
+    /// that are only known when it runs where the rule's would stand, or gets another name.
+    pub(super) fn could_match(&self, command: &SimpleCommand) -> bool {
+        let Some((program, arguments)) = self.pattern.split_first() else { return false };
+        let Some((name, rest)) = command.words.split_first() else { return false };
+        if name.as_literal() == Some("alias") {
+            let names =
+                |wanted: &str| rest.iter().any(|word| is_spelt_in(&name_of(wanted), &word.text));
+            return match program {
+                PatternWord::Exact(wanted) => names(wanted),
+                PatternWord::OneOf(each) => each.iter().any(|wanted| names(wanted)),
+                PatternWord::Any => false,
+            };
+        }
+        if !meets(program, name, |wanted, word| program_meets(wanted, word, true), true) {
+            return false;
+        }
+        let mut rest = rest.iter();
+        for wanted in arguments {
+            match rest.next() {
+                Some(word) if word.shape == Shape::Dynamic => return true,
+                Some(word) if meets(wanted, word, |a, b| word_meets(a, b, true), true) => {}
+                _ => return false,
+            }
+        }
+        false
     }
 
     fn is_met_by(&self, words: &[Word]) -> bool {

@@ -5,6 +5,7 @@
 //! person a question, and [`append`] adds it to a file's text. Files themselves are read and written
 //! by `runtime`.
 
+mod after;
 mod append;
 mod breadth;
 mod error;
@@ -194,6 +195,21 @@ impl Rules {
             .filter(|rule| rule.matches(command))
     }
 
+    /// The rules that match a command, without those that allow its beginning only, and the word that
+    /// keeps them from allowing the rest.
+    pub(crate) fn covering(&self, command: &SimpleCommand) -> (Vec<Rule>, Option<String>) {
+        let mut rest = None;
+        let covers = |rule: &&Rule| {
+            let word = after::uncovered(rule, command);
+            if rest.is_none() {
+                rest = word.map(|word| word.text.clone());
+            }
+            word.is_none()
+        };
+        let rules = self.matching(command).filter(covers).cloned().collect();
+        (rules, rest)
+    }
+
     /// All of them.
     pub fn iter(&self) -> impl Iterator<Item = &Rule> {
         self.rules.iter()
@@ -203,6 +219,12 @@ impl Rules {
     pub fn is_empty(&self) -> bool {
         self.rules.is_empty()
     }
+}
+
+/// Whether what a program does is decided by files of the working directory, or wherever its words
+/// say: a rule that lets it out of the sandbox lets out whatever somebody writes there.
+pub fn obeys_files(program: &str) -> bool {
+    breadth::obeys_files(program)
 }
 
 impl Extend<Rule> for Rules {

@@ -3,6 +3,7 @@
 //! It is offered only if it helps: if with it the same command would be allowed. And only if it is
 //! narrow enough that a person sees what they say yes to.
 
+use super::after::uncovered;
 use super::append::pattern_of;
 use super::breadth;
 use super::inert::is_inert;
@@ -19,6 +20,8 @@ pub struct ProposedRule {
     prefix: Vec<String>,
     sandbox: RuleSandbox,
     justification: Option<String>,
+    /// Whether it may be a rule for commands without the sandbox, and would help there.
+    may_leave: bool,
 }
 
 impl ProposedRule {
@@ -45,16 +48,12 @@ impl ProposedRule {
         self
     }
 
-    /// The same rule for commands that leave the sandbox: for an approval that says so. None if it
-    /// names a script, because whoever can write that file would decide what runs out there, and none
-    /// if it names a program and nothing that the program does: `touch` is every file there is.
+    /// The same rule for commands that leave the sandbox: for an approval that says so. None for all
+    /// but a few programs, because whoever can write what a program obeys would decide what runs out
+    /// there.
     pub fn leaving_the_sandbox(mut self) -> Option<Self> {
-        let words: Vec<&str> = self.prefix.iter().map(String::as_str).collect();
-        if breadth::names_a_file(&words) || breadth::names_a_program_only(&words) {
-            return None;
-        }
         self.sandbox = RuleSandbox::Bypass;
-        Some(self)
+        self.may_leave.then_some(self)
     }
 
     /// The rule as it is once it has been written.
@@ -102,9 +101,20 @@ pub fn propose(judgement: &Judgement, suggested: Option<&[String]>) -> Option<Pr
     let prefix = prefix_for(first, suggested)?;
     // A script that runs `cargo test` twice needs one rule; one that also pushes needs two, and
     // those are two questions.
-    let rule = ProposedRule { prefix, sandbox: RuleSandbox::Keep, justification: None };
-    let written = rule.as_rule(Origin::default());
-    in_question.all(|other| written.matches(other)).then_some(rule)
+    let words: Vec<&str> = prefix.iter().map(String::as_str).collect();
+    let may_leave = breadth::may_leave(&words);
+    let sandbox = RuleSandbox::Keep;
+    let mut rule = ProposedRule { prefix, sandbox, justification: None, may_leave };
+    let kept = rule.as_rule(Origin::default());
+    let out = Rule { sandbox: RuleSandbox::Bypass, ..kept.clone() };
+    let covers = |rule: &Rule, command| rule.matches(command) && uncovered(rule, command).is_none();
+    for command in std::iter::once(first).chain(in_question) {
+        if !covers(&kept, command) {
+            return None;
+        }
+        rule.may_leave &= covers(&out, command);
+    }
+    Some(rule)
 }
 
 /// The parts that are the reason for asking: those that are neither safe nor allowed. When there are

@@ -27,6 +27,18 @@ pub enum Withheld {
         /// Why it is not safe.
         reason: NotSafe,
     },
+    /// A word after a rule's prefix has the program do what the rule was not written for.
+    #[error(
+        "a rule allows how `{shown}` begins, and not {word}, by which it could run another program"
+    )]
+    Word {
+        /// Which of the reading's commands.
+        command: usize,
+        /// The part, for a person to read.
+        shown: String,
+        /// The word.
+        word: String,
+    },
     /// A redirection writes where rules do not reach.
     #[error("no rule covers what `{shown}` redirects: {target}")]
     Writes {
@@ -69,7 +81,12 @@ pub(crate) fn rule_on(
         return (Some(ruling), None);
     }
     if !parts.iter().any(Part::is_allowed) {
-        return (None, None);
+        let mut each = reading.commands.iter().zip(parts).enumerate();
+        let unsafe_word = |(place, (command, part)): (usize, (&SimpleCommand, &Part))| {
+            let held_back = held_back(place, command, part)?;
+            (!is_safe_but_for_writes(command, part, reading.reader)).then_some(held_back)
+        };
+        return (None, each.find_map(unsafe_word));
     }
     match allow(reading, parts, danger, find) {
         Ok(ruling) => (Some(ruling), None),
@@ -89,6 +106,22 @@ fn strictest(reading: &Reading, rules: &Rules) -> Option<Ruling> {
         if rule.decision != Decision::Allow && !known {
             strict.push(rule);
         }
+    }
+    // What nobody looked at may hold what any of them speaks of, and what is made while it runs may
+    // turn out to be that.
+    if strict.is_empty() {
+        let unseen = seen.iter().any(SimpleCommand::is_not_searched);
+        let could = |rule: &&Rule| {
+            rule.decision != Decision::Allow
+                && (unseen || seen.iter().any(|command| rule.could_match(command)))
+        };
+        let rules: Vec<Rule> = rules.iter().filter(could).cloned().collect();
+        let sandbox = RuleSandbox::Keep;
+        return (!rules.is_empty()).then_some(Ruling {
+            decision: Decision::Prompt,
+            sandbox,
+            rules,
+        });
     }
     let decision = strict.iter().map(|rule| rule.decision).max()?;
     let behind = strict.into_iter().filter(|rule| rule.decision == decision).cloned();
@@ -118,6 +151,9 @@ fn allow(
         }
         if !part.is_allowed() {
             if let Err(reason) = safety_but_for_writes(command, part, reading.reader) {
+                if let Some(withheld) = held_back(place, command, part) {
+                    return Err(withheld);
+                }
                 return Err(Withheld::Part { command: place, shown: shown(), reason });
             }
             only_safe.push(command.clone());
@@ -137,6 +173,12 @@ fn allow(
     }
     let sandbox = sandbox_of(reading, parts);
     Ok(Ruling { decision: Decision::Allow, sandbox, rules: behind })
+}
+
+/// Why the rules that allow how a part begins do not allow the part, if there are such.
+fn held_back(place: usize, command: &SimpleCommand, part: &Part) -> Option<Withheld> {
+    let word = shown_text(std::iter::once(part.held_back.clone()?));
+    Some(Withheld::Word { command: place, shown: shown(command), word })
 }
 
 /// The sandbox is left only if each part that is not merely safe is let out by a rule and nothing
@@ -275,11 +317,15 @@ fn changes_the_shell(command: &SimpleCommand, reader: Reader) -> bool {
 
 /// A part for a person to read, on one line and not too long.
 pub(crate) fn shown(command: &SimpleCommand) -> String {
-    const LONGEST: usize = 60;
     let names = command.assignments.iter().map(|assignment| format!("{}=…", assignment.name));
     let words = command.words.iter().map(|word| word.text.clone());
+    shown_text(names.chain(words))
+}
+
+fn shown_text(words: impl Iterator<Item = String>) -> String {
+    const LONGEST: usize = 60;
     let mut shown = String::new();
-    for word in names.chain(words) {
+    for word in words {
         if shown.len() > LONGEST {
             break;
         }

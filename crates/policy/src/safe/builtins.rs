@@ -33,6 +33,8 @@ pub(super) fn check(name: &str, arguments: &[Word]) -> Option<Result<(), NotSafe
             _ => false,
         },
         "set" => is_strictness(arguments),
+        // It shows them all; with a number behind a letter it would set one.
+        "ulimit" => matches!(arguments, [flag] if is_one_of(flag, &["-a", "-Sa", "-Ha"])),
         "printf" => is_plain_printf(arguments),
         "test" => is_plain_test(arguments),
         "[" => match arguments.split_last() {

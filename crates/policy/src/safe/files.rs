@@ -1,6 +1,8 @@
 //! Programs that show files, directories and what is known about them.
 
+use super::NotSafe;
 use super::options::{Operands, Program, named};
+use crate::command::{Shape, Word};
 
 const ABOUT: &[&str] = &["help", "version"];
 
@@ -76,7 +78,19 @@ pub(super) const PROGRAMS: &[Program] = &[
         &["bytes=", "lines=", "quiet", "silent", "verbose", "zero-terminated"],
     ]),
     ls("ls"),
+    // Not -l: may ask for debug information over the network. Not --plugin: loads code.
+    named("nm").flags("aABCDgnoprSuv").reads().long(&[
+        ABOUT,
+        &["debug-syms", "defined-only", "demangle", "dynamic", "extern-only", "numeric-sort"],
+        &["print-size", "reverse-sort", "size-sort", "undefined-only"],
+    ]),
     named("pwd").flags("LP").long(&[ABOUT, &["logical", "physical"]]),
+    // Not -w, -P: may ask for debug information over the network.
+    named("readelf").flags("adehlnrsSVW").reads().long(&[
+        ABOUT,
+        &["all", "dynamic", "file-header", "headers", "notes", "program-headers", "relocs"],
+        &["section-headers", "sections", "segments", "symbols", "syms", "version-info", "wide"],
+    ]),
     named("readlink").flags("efmnqsvz").harmless().long(&[
         ABOUT,
         &["canonicalize", "canonicalize-existing", "canonicalize-missing", "no-newline", "quiet"],
@@ -86,6 +100,10 @@ pub(super) const PROGRAMS: &[Program] = &[
         ABOUT,
         &["canonicalize-existing", "canonicalize-missing", "logical", "no-symlinks", "physical"],
         &["quiet", "relative-base=", "relative-to=", "strip", "zero"],
+    ]),
+    named("size").flags("ABdGotx").reads().long(&[
+        ABOUT,
+        &["common", "format=", "totals"],
     ]),
     named("stat").flags("fFLlnqrstx").valued("c").harmless().long(&[
         ABOUT,
@@ -111,3 +129,18 @@ pub(super) const PROGRAMS: &[Program] = &[
         &["bytes", "chars", "files0-from=", "lines", "max-line-length", "total=", "words"],
     ]),
 ];
+
+/// `unzip -l`, which lists. Whatever else it is told, it may write files.
+pub(super) fn check_unzip(arguments: &[Word]) -> Result<(), NotSafe> {
+    let lists = |word: &Word| matches!(word.as_literal(), Some("-l" | "-lv" | "-lq"));
+    let operand = |word: &Word| match word.shape {
+        Shape::Pattern => !word.text.starts_with(['*', '?', '[']),
+        _ => !word.text.starts_with('-'),
+    };
+    match arguments {
+        [first, rest @ ..] if lists(first) && !rest.is_empty() && rest.iter().all(operand) => {
+            Ok(())
+        }
+        _ => Err(NotSafe("unzip only lists as `unzip -l FILE`".to_owned())),
+    }
+}

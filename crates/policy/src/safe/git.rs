@@ -190,7 +190,8 @@ const SUBCOMMANDS: &[Program] = &[
     ]),
     // Not -v: runs gpg. Not -a, -d, -f, -m, -s, -u and the rest, which change something.
     named("tag").flags("il").attached("n").operands(Operands::Beside(TAG_LISTING)).long(&[
-        REFS, &["column[=]", "list", "no-column"],
+        // Not --column: runs git column.
+        REFS, &["list", "no-column"],
     ]),
     named("version").long(&[&["build-options"]]),
 ];

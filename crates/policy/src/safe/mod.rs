@@ -132,6 +132,10 @@ fn check_program(name: &str, arguments: &[Word]) -> Result<(), NotSafe> {
         "find" => find::check(arguments),
         "git" => git::check(arguments),
         "sed" => sed::check(arguments),
+        "unzip" => files::check_unzip(arguments),
+        "jq" if arguments.iter().any(|word| text::may_go_on(&word.text)) => {
+            Err(NotSafe("its program could go on for ever".to_owned()))
+        }
         _ => match listed(program) {
             Some(entry) => options::check(entry, arguments),
             None if versions::asks_for_version(name, program, arguments) => Ok(()),
@@ -191,6 +195,9 @@ fn check_redirection(redirection: &Redirection, reader: Reader) -> Result<(), No
             not_safe("it connects to")
         }
         RedirectionKind::Read if places::acts(&target.text) => not_safe("it may act by opening"),
+        RedirectionKind::Read if places::keeps_secrets(&target.text) => {
+            not_safe("projects keep passwords and keys in")
+        }
         RedirectionKind::Read => Ok(()),
         _ if literal == Some("/dev/null") && !is_windows(reader) => Ok(()),
         _ if reader == Reader::Shell(ShellKind::Cmd)

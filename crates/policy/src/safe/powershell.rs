@@ -79,9 +79,16 @@ pub(super) fn check(name: &str, arguments: &[Word]) -> Result<(), NotSafe> {
         let text = shown(&word.text);
         return Err(NotSafe(format!("what {} does with {text} is not known", shown(name))));
     }
+    // To others than Windows these are no names of cmdlets, but programs of the system.
+    if !cfg!(windows) && ["cat", "ls", "ps", "sort"].contains(&name) {
+        super::check_program(name, arguments)?;
+    }
     let has_name = |cmdlet: &&Cmdlet| cmdlet.names.iter().any(|own| own.eq_ignore_ascii_case(name));
     match CMDLETS.iter().find(has_name) {
         Some(cmdlet) => check_cmdlet(cmdlet, arguments),
+        // Older versions put a word with a blank in quotes and forget that a backslash before the
+        // last of them takes it away.
+        None if arguments.iter().any(|word| is_cut(&word.text)) => Err(unknown(name)),
         None if name == "git" => git::check(arguments),
         None if name == "rg" => {
             let Some(rg) = options::named_in(search::PROGRAMS, "rg") else {
@@ -91,6 +98,10 @@ pub(super) fn check(name: &str, arguments: &[Word]) -> Result<(), NotSafe> {
         }
         None => Err(unknown(name)),
     }
+}
+
+fn is_cut(text: &str) -> bool {
+    text.ends_with('\\') && text.contains(char::is_whitespace)
 }
 
 /// Whether a path leads to another computer: `\\host\share`, with slashes of either kind, or one of

@@ -42,11 +42,9 @@ const fn fd(name: &'static str) -> Program {
 /// Sorted by name.
 #[rustfmt::skip] // A table, laid out by hand.
 pub(super) const PROGRAMS: &[Program] = &[
-    grep("egrep"),
     fd("fd"),
     fd("fdfind"),
-    grep("fgrep"),
-    // macOS' and GNU's. zgrep and its kin are out: they run decompressors.
+    // macOS' and GNU's. Not egrep, fgrep: scripts that run grep. zgrep and its kin are out: they run decompressors.
     grep("grep"),
     named("pgrep").flags("aAcfilnovwx").valued("dgPrst").reads().long(&[
         &["count", "delimiter=", "exact", "full", "help", "ignore-ancestors", "ignore-case"],

@@ -25,10 +25,11 @@ pub(super) const PROGRAMS: &[Program] = &[
     ]),
     // Bare it prints the environment. With operands it runs them.
     named("env").flags("0").long(&[ABOUT, &["null"]]),
-    named("free").flags("bghklmtvVw").valued("cs").long(&[
+    // Not -s, -c: goes on and on.
+    named("free").flags("bghklmtvVw").long(&[
         ABOUT,
-        &["bytes", "committed", "count=", "gibi", "giga", "human", "kibi", "kilo", "lohi", "mebi"],
-        &["mega", "pebi", "peta", "seconds=", "si", "tebi", "tera", "total", "wide"],
+        &["bytes", "committed", "gibi", "giga", "human", "kibi", "kilo", "lohi", "mebi"],
+        &["mega", "pebi", "peta", "si", "tebi", "tera", "total", "wide"],
     ]),
     // Not -v: runs another getconf.
     named("getconf").flags("a").operands(Operands::AtMost(2)),
@@ -92,11 +93,17 @@ pub(super) const PROGRAMS: &[Program] = &[
 pub(super) fn check_date(arguments: &[Word]) -> Result<(), NotSafe> {
     let Some(date) = named_in(PROGRAMS, "date") else { return Err(unknown("date")) };
     walk(date, arguments, &mut |seen| match seen {
-        Seen::Option { name: "d", value: Some(value) } if value.trim().parse::<i64>().is_ok() => {
+        Seen::Option { name: "d", value: Some(value) } if is_whole(value) => {
             Err(NotSafe("a number behind -d of date sets the kernel's clock in BSD".to_owned()))
         }
         _ => Ok(()),
     })
+}
+
+/// A whole number, however many digits it has.
+fn is_whole(value: &str) -> bool {
+    let digits = value.trim().trim_start_matches(['+', '-']);
+    !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 fn is_format(operand: &str) -> bool {
@@ -105,7 +112,8 @@ fn is_format(operand: &str) -> bool {
 
 fn is_ps_bundle(operand: &str) -> bool {
     let ids = |byte: u8| byte.is_ascii_digit() || byte == b',';
-    let letters = |byte: u8| b"acefghHjlLmnrsSTuvVwxXZ".contains(&byte);
+    // Not e: shows what each process was given, keys among it.
+    let letters = |byte: u8| b"acfghHjlLmnrsSTuvVwxXZ".contains(&byte);
     operand.bytes().all(ids) || operand.bytes().all(letters)
 }
 

@@ -141,9 +141,10 @@ pub(super) const PROGRAMS: &[Program] = &[
         &["text", "warn"],
     ]),
     // Not -o, --output: writes. One operand: a second one is an error today.
-    named("shuf").flags("erz").valued("in").reads().long(&[
+    // Not -r, --repeat: never ends.
+    named("shuf").flags("ez").valued("in").reads().long(&[
         ABOUT,
-        &["echo", "head-count=", "input-range=", "random-source=", "repeat", "zero-terminated"],
+        &["echo", "head-count=", "input-range=", "random-source=", "zero-terminated"],
     ]),
     // Not -o, --output: writes. Not --compress-program: runs. Not -T: says where temporary files
     // are written. Not -S, --batch-size, -m: make it write them for small inputs too.
@@ -188,3 +189,10 @@ pub(super) const PROGRAMS: &[Program] = &[
         "-autoskip", "-bits", "-capitalize", "-include", "-plain", "-postscript", "-ps", "-uppercase",
     ]).operands(Operands::AtMost(1)),
 ];
+
+/// Whether a program of jq's could go on for ever: by a function of its own, or by one of those that do.
+pub(super) fn may_go_on(program: &str) -> bool {
+    let apart = |letter: char| !letter.is_ascii_alphanumeric() && letter != '_';
+    let endless = ["def", "infinite", "recurse", "recurse_down", "repeat", "until", "while"];
+    program.split(apart).any(|word| endless.contains(&word))
+}

@@ -20,6 +20,10 @@ pub(super) fn read(script: &str) -> (Vec<SimpleCommand>, Option<String>) {
         let words = part.split([' ', '\t', '"', '(', ')', '@']).filter(|word| !word.is_empty());
         SimpleCommand { words: words.map(Word::literal).collect(), ..SimpleCommand::default() }
     });
-    let commands = parts.filter(|command| !command.words.is_empty()).take(guard::MAX_COMMANDS);
-    (commands.collect(), refusal)
+    let mut parts = parts.filter(|command| !command.words.is_empty());
+    let mut commands: Vec<SimpleCommand> = parts.by_ref().take(guard::MAX_COMMANDS).collect();
+    if parts.next().is_some() {
+        commands.push(SimpleCommand::not_searched());
+    }
+    (commands, refusal)
 }

@@ -84,6 +84,9 @@ pub fn read(argv: &[String]) -> Reading {
             let mut commands = vec![SimpleCommand::from_argv(argv)];
             if let Some(script) = script {
                 commands.extend(first::read(searched(script), ShellKind::Bash).commands);
+                if searched(script).len() < script.len() {
+                    commands.push(SimpleCommand::not_searched());
+                }
             }
             let opaque = Some(Opacity(format!("the language of {name} is not read")));
             Reading { reader: Reader::Kernel, commands, opaque }
@@ -94,6 +97,12 @@ pub fn read(argv: &[String]) -> Reading {
                 ShellKind::PowerShell => powershell::read(script.as_str()),
                 ShellKind::Cmd => cmd::read(script.as_str()),
             };
+            let mut commands = commands;
+            if searched(script.as_str()).len() < script.as_str().len()
+                && !commands.last().is_some_and(SimpleCommand::is_not_searched)
+            {
+                commands.push(SimpleCommand::not_searched());
+            }
             let opaque = strange.or(trouble).map(Opacity);
             Reading { reader: Reader::Shell(shell), commands, opaque }
         }

@@ -41,6 +41,7 @@ const STARTING: &[&str] = &[
     "passthru",
     "qx",
     "IO.popen",
+    "getline",
 ];
 
 /// Words of code that delete.
@@ -64,6 +65,18 @@ pub(super) fn of(command: &SimpleCommand, name: &str, found: &mut Vec<SimpleComm
             let text = word.text.trim_start_matches(['+', ':', 'c', '-']);
             if let Some(script) = text.strip_prefix('!') {
                 read("bash", script, found);
+            }
+        }
+    } else if matches!(name, "sed" | "gsed") {
+        for word in words.iter().skip(1) {
+            for (at, _) in word.text.match_indices('e') {
+                let (before, after) = (&word.text[..at], &word.text[at + 1..]);
+                let ends = before.is_empty()
+                    || before.ends_with(['/', '$', ';', '{', '}', '!', '\n', ' ', ','])
+                    || before.ends_with(|letter: char| letter.is_ascii_digit());
+                if ends && after.starts_with([' ', '/']) {
+                    read("bash", after.lines().next().unwrap_or_default(), found);
+                }
             }
         }
     } else if INTERPRETERS.contains(&name) {

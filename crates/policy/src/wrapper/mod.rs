@@ -6,6 +6,7 @@
 pub(crate) mod arguments;
 pub(crate) mod code;
 mod finding;
+pub(crate) mod running;
 mod scripts;
 mod table;
 
@@ -59,9 +60,15 @@ fn layer(list: &[SimpleCommand], index: usize, origin: usize, depth: usize, foun
 
 /// The commands that a wrapper runs, one layer of them. None if it is not a wrapper.
 pub fn inner(command: &SimpleCommand) -> Vec<SimpleCommand> {
-    let Some(first) = command.words.first() else { return Vec::new() };
+    let mut found = by_variables(command);
+    let Some(first) = command.words.first() else { return found };
+    if let Some(plain) = spelled_out(command) {
+        found.push(plain);
+        return found;
+    }
     if first.shape == Shape::Dynamic {
-        return behind_unknown(command);
+        found.extend(behind_unknown(command));
+        return found;
     }
     let name = base_name(&first.text);
     // Where the file system does not tell letters apart, `BASH` is `bash`.
@@ -72,12 +79,116 @@ pub fn inner(command: &SimpleCommand) -> Vec<SimpleCommand> {
     } else {
         name
     };
-    let mut found = Vec::new();
     for wrapper in rows(name) {
         found.extend(unwrap(command, wrapper));
     }
     scripts::of(command, name, &mut found);
     found
+}
+
+/// Variables whose value is a command that programs run.
+const RUN_BY_OTHERS: &[&str] = &[
+    "BROWSER",
+    "CARGO_BUILD_RUSTC_WRAPPER",
+    "EDITOR",
+    "GIT_ASKPASS",
+    "GIT_EDITOR",
+    "GIT_EXTERNAL_DIFF",
+    "GIT_PAGER",
+    "GIT_PROXY_COMMAND",
+    "GIT_SEQUENCE_EDITOR",
+    "GIT_SSH",
+    "GIT_SSH_COMMAND",
+    "LESSCLOSE",
+    "LESSOPEN",
+    "MANPAGER",
+    "PAGER",
+    "RSYNC_RSH",
+    "RUSTC_WRAPPER",
+    "SSH_ASKPASS",
+    "VISUAL",
+];
+
+/// The commands in variables that are set before another.
+fn by_variables(command: &SimpleCommand) -> Vec<SimpleCommand> {
+    let mut found = Vec::new();
+    for assignment in &command.assignments {
+        if RUN_BY_OTHERS.contains(&assignment.name.as_str()) {
+            scripts::read("bash", scripts::text(&assignment.value), &mut found);
+        }
+    }
+    found
+}
+
+/// The same command in plain words, if it is written in quotes of the shell's own (`$'rm'`), in braces
+/// (`git {push,}`), or as a file of git's (`git-push`).
+fn spelled_out(command: &SimpleCommand) -> Option<SimpleCommand> {
+    let mut words = Vec::new();
+    let mut changed = false;
+    for (index, word) in command.words.iter().enumerate() {
+        let verb = base_name(&word.text).strip_prefix("git-").filter(|verb| !verb.is_empty());
+        if let Some(inside) = ansi_quoted(word) {
+            words.push(Word::literal(inside));
+        } else if let Some(each) = in_braces(word) {
+            words.extend(each);
+        } else if let (0, Some(verb), true) = (index, verb, word.shape == Shape::Literal) {
+            words.extend([Word::literal("git"), Word::literal(verb)]);
+        } else {
+            words.push(word.clone());
+            continue;
+        }
+        changed = true;
+    }
+    let assignments = command.assignments.clone();
+    changed.then(|| SimpleCommand { assignments, ..part(&words, command) })
+}
+
+/// The text of `$'…'`, its escapes undone.
+fn ansi_quoted(word: &Word) -> Option<String> {
+    let inside = word.text.strip_prefix("$'")?.strip_suffix('\'')?;
+    let mut plain = String::new();
+    let mut letters = inside.chars().peekable();
+    while let Some(letter) = letters.next() {
+        if letter != '\\' {
+            plain.push(letter);
+            continue;
+        }
+        let kind = letters.next()?;
+        let (radix, most) = match kind {
+            'x' => (16, 2),
+            'u' => (16, 4),
+            'U' => (16, 8),
+            '0'..='7' => (8, 3),
+            'n' | 'r' | 't' => {
+                plain.push(' ');
+                continue;
+            }
+            other => {
+                plain.push(other);
+                continue;
+            }
+        };
+        let mut number = if radix == 8 { kind.to_digit(8)? } else { 0 };
+        let mut count = u32::from(radix == 8);
+        while count < most
+            && let Some(digit) = letters.peek().and_then(|one| one.to_digit(radix))
+        {
+            number = number.checked_mul(radix)?.checked_add(digit)?;
+            letters.next();
+            count += 1;
+        }
+        plain.push(char::from_u32(number)?);
+    }
+    Some(plain)
+}
+
+/// The words that a shell makes of one in braces, without those that are nothing.
+fn in_braces(word: &Word) -> Option<Vec<Word>> {
+    let plain = word.shape == Shape::Dynamic && !word.text.contains(['$', '`', '"', '\'']);
+    let (before, rest) = word.text.split_once('{').filter(|_| plain)?;
+    let (inside, after) = rest.split_once('}').filter(|(inside, _)| inside.contains(','))?;
+    let each = inside.split(',').map(|one| format!("{before}{one}{after}"));
+    Some(each.filter(|text| !text.is_empty()).map(Word::literal).collect())
 }
 
 /// A program's name without its directory and without `.exe`.
@@ -122,7 +233,26 @@ fn behind_unknown(command: &SimpleCommand) -> Vec<SimpleCommand> {
     }
 }
 
+/// Whether a program, called with this as its first operand, runs another one that its words name.
+pub(crate) fn runs_another(name: &str, verb: &str) -> bool {
+    rows(name).iter().any(|row| row.verb.is_empty() || row.verb == verb)
+        || shell_of(name).is_some()
+        || scripts::OTHERS.contains(&name)
+}
+
+/// Every wrapper of the table, with its verb and how many operands come before the command.
+#[cfg(test)]
+pub(crate) fn names() -> impl Iterator<Item = (&'static str, &'static str, usize)> {
+    WRAPPERS.iter().map(|row| (row.name, row.verb, row.skip))
+}
+
+/// The system's loader runs the program that it is given: `ld-linux-x86-64.so.2 /bin/rm`.
+fn is_loader(name: &str) -> bool {
+    name.starts_with("ld-") && name.contains(".so")
+}
+
 fn rows(name: &str) -> &'static [Wrapper] {
+    let name = if is_loader(name) { "ld.so" } else { name };
     let start = WRAPPERS.partition_point(|row| row.name < name);
     let length = WRAPPERS[start..].iter().take_while(|row| row.name == name).count();
     &WRAPPERS[start..start + length]

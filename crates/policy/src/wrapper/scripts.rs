@@ -2,7 +2,8 @@
 //! programs whose value is handed to a shell.
 
 use super::finding;
-use super::table::{RUNNING_OPTIONS, SHELLS};
+use super::running;
+use super::table::SHELLS;
 use super::{DEPTH, base_name, part};
 use crate::command::{Connective, RedirectionKind, Shape, SimpleCommand, Word};
 use crate::script::{self, Reader};
@@ -12,6 +13,32 @@ use std::borrow::Cow;
 pub(crate) fn shell_of(name: &str) -> Option<&'static str> {
     SHELLS.iter().find(|(shell, _)| *shell == name).map(|(_, reader)| *reader)
 }
+
+/// Programs that run others and are not in the table of wrappers, because each finds them in its own
+/// way.
+pub(super) const OTHERS: &[&str] = &[
+    "at",
+    "batch",
+    "bwrap",
+    "cmd",
+    "fd",
+    "fdfind",
+    "find",
+    "gdb",
+    "gfind",
+    "iex",
+    "invoke-expression",
+    "lldb",
+    "nix",
+    "op",
+    "powershell",
+    "pwsh",
+    "rust-gdb",
+    "saps",
+    "start",
+    "start-process",
+    "watchexec",
+];
 
 /// Adds what a program runs that is not in the table of wrappers.
 pub(super) fn of(command: &SimpleCommand, name: &str, found: &mut Vec<SimpleCommand>) {
@@ -29,11 +56,12 @@ pub(super) fn of(command: &SimpleCommand, name: &str, found: &mut Vec<SimpleComm
         }
         "git" => git(command, found),
         "at" | "batch" => here(command, "sh", found),
+        "." | "source" => here(command, "bash", found),
         "iex" | "invoke-expression" => powershell_text(words, found),
         "start-process" | "saps" | "start" if words.len() > 1 => {
             found.push(part(&words[1..], command));
         }
-        "bwrap" | "watchexec" | "nix" | "op" | "doppler" | "aws-vault" => {
+        "bwrap" | "watchexec" | "nix" | "op" => {
             if let Some(at) = words.iter().position(|word| word.text == "--")
                 && at + 1 < words.len()
             {
@@ -52,7 +80,9 @@ pub(super) fn of(command: &SimpleCommand, name: &str, found: &mut Vec<SimpleComm
             super::code::of(command, name, found);
         }
     }
-    running_options(words, name, found);
+    for script in running::scripts(words, name) {
+        read("bash", script, found);
+    }
 }
 
 /// Reads a script and adds its commands.
@@ -180,6 +210,13 @@ fn shell_call(command: &SimpleCommand, shell: &str, found: &mut Vec<SimpleComman
         .skip(1)
         .position(|word| !word.text.starts_with(['-', '+']) && word.text != "errexit")
         .map_or(words.len(), |at| at + 1);
+    // `bash <(echo 'rm x')`: what is written into the file that it reads is a script.
+    for word in words.iter().skip(1) {
+        let inside = word.text.strip_prefix("<(").and_then(|inside| inside.strip_suffix(')'));
+        if let Some(inside) = inside.filter(|_| word.shape == Shape::Dynamic) {
+            read(shell, &format!("{inside} | {shell}"), found);
+        }
+    }
     let Some(at) = words.iter().take(options_end.max(2)).position(is_script).or_else(|| {
         // `bash -o pipefail -c …`: a value stands between the options.
         words.iter().take(6).position(is_script)
@@ -264,6 +301,17 @@ fn git(command: &SimpleCommand, found: &mut Vec<SimpleCommand>) {
             }
         } else if after("-c")
             && let Some((key, value)) = text.split_once('=')
+            && key.to_ascii_lowercase().starts_with("alias.")
+            && !value.starts_with('!')
+        {
+            // The alias is a verb of git with its first words.
+            let verb = value.split_whitespace().map(Word::literal);
+            let git = std::iter::once(words[0].clone());
+            let rest = words.get(index + 2..).unwrap_or_default().iter().cloned();
+            let words: Vec<Word> = git.chain(verb).chain(rest).collect();
+            found.push(part(&words, command));
+        } else if after("-c")
+            && let Some((key, value)) = text.split_once('=')
             && let Some(script) = value.strip_prefix('!').or_else(|| runs_value(key, value))
         {
             read("bash", script, found);
@@ -277,25 +325,4 @@ fn runs_value<'a>(key: &str, value: &'a str) -> Option<&'a str> {
     let named = ["core.sshcommand", "core.pager", "core.editor", "core.fsmonitor", "diff.external"];
     let ends = [".cmd", ".clean", ".smudge", ".textconv", ".helper", ".driver", ".process"];
     (named.contains(&key.as_str()) || ends.iter().any(|end| key.ends_with(end))).then_some(value)
-}
-
-fn running_options(words: &[Word], name: &str, found: &mut Vec<SimpleCommand>) {
-    if !RUNNING_OPTIONS.iter().any(|(program, _)| *program == name) {
-        return;
-    }
-    for (index, word) in words.iter().enumerate().skip(1) {
-        for (program, option) in RUNNING_OPTIONS {
-            if *program != name {
-                continue;
-            }
-            let script = match option.ends_with('=') {
-                true => word.text.strip_prefix(option),
-                false if word.text == *option => words.get(index + 1).map(|w| w.text.as_str()),
-                false => None,
-            };
-            if let Some(script) = script {
-                read("bash", script, found);
-            }
-        }
-    }
 }

@@ -49,7 +49,10 @@ const fn row(
 #[rustfmt::skip]
 pub(super) const WRAPPERS: &[Wrapper] = &[
     // name, verb, letters with a value, long options with a value, operands before, form
+    row("!", "", "", &[], 0, Rest),
     row("arch", "", "e", &[], 0, Rest),
+    row("asdf", "exec", "", &[], 0, Rest),
+    row("aws-vault", "exec", "dt", &["duration", "mfa-token", "region"], 1, Rest),
     row("builtin", "", "", &[], 0, Rest),
     row("bundle", "exec", "", &[], 0, Rest),
     row("bunx", "", "p", &["package"], 0, Rest),
@@ -58,6 +61,7 @@ pub(super) const WRAPPERS: &[Wrapper] = &[
     row("catchsegv", "", "", &[], 0, Rest),
     row("cgexec", "", "g", &[], 0, Rest),
     row("chpst", "", "uUbeP/ndolmpfc", &[], 0, Rest),
+    row("chronic", "", "", &[], 0, Rest),
     row("chroot", "", "", &["userspec", "groups"], 1, Rest),
     row("chrt", "", "TPDp", &["sched-runtime", "sched-period", "sched-deadline"], 1, Rest),
     row("command", "", "", &[], 0, Rest),
@@ -66,9 +70,12 @@ pub(super) const WRAPPERS: &[Wrapper] = &[
     row("dbus-run-session", "", "", &["config-file", "dbus-daemon"], 0, Rest),
     row("direnv", "exec", "", &[], 1, Rest),
     row("doas", "", "uC", &[], 0, Rest),
+    row("doppler", "run", "pct", &["project", "config", "token", "scope"], 0, Rest),
+    row("dotenvx", "run", "fe", &["env-file", "env"], 0, Rest),
     row("dumb-init", "", "r", &["rewrite"], 0, Rest),
     row("entr", "", "", &[], 0, Rest),
     row("env", "", "uCSa", &["unset", "chdir", "split-string", "argv0"], 0, Assigned),
+    row("envdir", "", "", &[], 1, Rest),
     row("eval", "", "", &[], 0, Joined),
     row("exec", "", "a", &[], 0, Rest),
     row("fakeroot", "", "lsib", &["lib", "faked"], 0, Rest),
@@ -80,11 +87,14 @@ pub(super) const WRAPPERS: &[Wrapper] = &[
     row("hatch", "run", "", &[], 0, Rest),
     row("hyperfine", "", "wmMrpcsLSn", &["warmup", "runs", "prepare", "cleanup", "setup", "shell", "export-json", "export-markdown"], 0, Joined),
     row("i386", "", "", &[], 0, Rest),
+    row("infisical", "run", "", &["env", "path", "token", "projectId"], 0, Rest),
     row("ionice", "", "cnpPu", &["class", "classdata"], 0, Rest),
+    row("ld.so", "", "", &["library-path", "preload", "audit", "inhibit-rpath", "argv0", "glibc-hwcaps-mask"], 0, Rest),
     row("linux32", "", "", &[], 0, Rest),
     row("linux64", "", "", &[], 0, Rest),
     row("ltrace", "", "aAeDFlnopsuwx", &["output"], 0, Rest),
     row("mise", "exec", "", &[], 0, Rest),
+    row("mise", "x", "", &[], 0, Rest),
     row("nice", "", "n", &["adjustment"], 0, Rest),
     row("nix", "develop", "c", &["command"], 0, ScriptOrRest),
     row("nix-shell", "", "pAI", &["run", "command", "packages", "attr"], 0, ScriptOrRest),
@@ -112,9 +122,11 @@ pub(super) const WRAPPERS: &[Wrapper] = &[
     row("run0", "", "ug", &["user", "group", "chdir", "setenv", "unit", "property"], 0, Assigned),
     row("runuser", "", "ugGcsw", &["user", "group", "command", "session-command", "shell"], 0, ScriptOrRest),
     row("rye", "run", "", &[], 0, Rest),
+    row("sandgate", "run", "Csa", &["cd", "sandbox", "ask-for-approval"], 0, Rest),
     row("screen", "", "cehpsStT", &[], 0, Rest),
     row("script", "", "cIOBTtEomFt", &["command", "log-in", "log-out", "log-io", "echo"], 1, ScriptOrRest),
     row("setarch", "", "", &[], 1, Rest),
+    row("setlock", "", "", &[], 1, Rest),
     row("setpriv", "", "", &["reuid", "regid", "groups", "inh-caps", "ambient-caps", "bounding-set", "securebits"], 0, Rest),
     row("setsid", "", "", &[], 0, Rest),
     row("softlimit", "", "adflmoprstc", &[], 0, Rest),
@@ -151,47 +163,10 @@ pub(super) const WRAPPERS: &[Wrapper] = &[
     row("winpty", "", "", &[], 0, Rest),
     row("wsl", "", "du", &["distribution", "user", "cd"], 0, Rest),
     row("xargs", "", "aEIdLnPsJRS", &["arg-file", "delimiter", "replace", "max-lines", "max-args", "max-procs", "max-chars", "process-slot-var"], 0, Appended),
+    row("xcrun", "", "", &["sdk", "toolchain"], 0, Rest),
     row("xvfb-run", "", "enfpsw", &["error-file", "server-num", "auth-file", "xauth-protocol", "server-args", "wait"], 0, Rest),
     row("yarn", "dlx", "p", &["package"], 0, Rest),
     row("yarn", "exec", "", &[], 0, Rest),
-];
-
-/// Options of other programs whose value is a command that they run. An option that ends in `=` is
-/// a word's beginning; any other is a word of its own, and the value is the next word.
-#[rustfmt::skip]
-pub(super) const RUNNING_OPTIONS: &[(&str, &str)] = &[
-    ("git", "--exec="),                 // git rebase --exec=CMD
-    ("git", "--exec"),
-    ("git", "-x"),                      // git rebase -x CMD, git difftool -x CMD
-    ("git", "--extcmd="),
-    ("git", "--extcmd"),
-    ("git", "--tree-filter"),           // git filter-branch
-    ("git", "--index-filter"),
-    ("git", "--msg-filter"),
-    ("git", "--upload-pack="),          // git clone, fetch
-    ("git", "--upload-pack"),
-    ("git", "--receive-pack="),         // git push
-    ("rsync", "-e"),
-    ("rsync", "--rsh="),
-    ("rsync", "--rsh"),
-    ("scp", "-oProxyCommand="),
-    ("scp", "ProxyCommand="),
-    ("sftp", "ProxyCommand="),
-    ("ssh", "-oProxyCommand="),
-    ("ssh", "ProxyCommand="),
-    ("ssh", "LocalCommand="),
-    ("tar", "--checkpoint-action=exec="),
-    ("tar", "--to-command="),
-    ("tar", "--to-command"),
-    ("tar", "--use-compress-program="),
-    ("tar", "-I"),
-    ("tar", "--rsh-command="),
-    ("rg", "--pre="),
-    ("rg", "--pre"),
-    ("zip", "-TT"),
-    ("zip", "--unzip-command"),
-    ("man", "--pager="),
-    ("man", "-P"),
 ];
 
 /// Shells, with the one whose grammar their scripts are read by.

@@ -49,9 +49,11 @@ fn is_script_flag(flag: &str) -> bool {
     matches!(flag, "-c" | "-lc" | "-Command")
 }
 
+/// Shells whose scripts may stand alone. fish is none of them: the same text means something else to it
+/// than to the others, so the person has to see who reads it.
 fn is_shell(program: &str) -> bool {
     let name = program.rsplit('/').next().unwrap_or(program);
-    matches!(name, "bash" | "zsh" | "sh" | "dash" | "fish" | "pwsh" | "powershell")
+    matches!(name, "bash" | "zsh" | "sh" | "dash" | "pwsh" | "powershell")
 }
 
 /// A word as a shell would need it to be written.
@@ -90,6 +92,7 @@ mod tests {
         assert_eq!(command_text(&words(&["/bin/bash", "-lc", "ls\nrm x"])), "ls\nrm x");
         assert_eq!(command_text(&words(&["./bash", "-x", "ls"])), "./bash -x ls");
         assert_eq!(command_text(&words(&["./bash", "-c", "ls x"])), "./bash -c 'ls x'");
+        assert_eq!(command_text(&words(&["fish", "-c", "ls x"])), "fish -c 'ls x'");
     }
 
     #[test]

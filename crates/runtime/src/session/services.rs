@@ -13,6 +13,7 @@ use crate::resolve::directory;
 use crate::rules::append_rule;
 use crate::runtime::Runtime;
 use crate::served::Servers;
+use crate::steady_path::SteadyPath;
 use crate::telemetry::Telemetry;
 use crate::tools::{SessionTools, ToolRegistry};
 use crate::turn_diff::KeptContents;
@@ -49,6 +50,8 @@ pub(crate) struct Services {
     pub(crate) span: tracing::Span,
     /// What commands are given of the person's environment, which does not change in a session.
     pub(crate) environment: BTreeMap<OsString, OsString>,
+    /// Where programs are looked up that are believed by their names.
+    steady_path: SteadyPath,
     /// What its login shells are.
     #[cfg(unix)]
     pub(crate) snapshots: Arc<crate::snapshot::Snapshots>,
@@ -81,6 +84,34 @@ fn remembering(config: &SessionConfig) -> ApprovalStore {
     ApprovalStore::new(around, config.config_home.clone().map(canonical))
 }
 
+/// Where programs are looked up that are believed by their names: nowhere that a command of the session may write to,
+/// nor in the workspace, which somebody else may have filled.
+fn steady_path(environment: &BTreeMap<OsString, OsString>, config: &SessionConfig) -> SteadyPath {
+    let variable = |name: &str| environment.get(OsStr::new(name));
+    let temporary = ["TMPDIR", "TEMP", "TMP"].into_iter().filter_map(variable).map(PathBuf::from);
+    let temporary = temporary.filter(|path| path.is_absolute());
+    let places = std::iter::once(config.workspace.clone())
+        .chain(writable_roots(config))
+        .chain(["/tmp", "/var/tmp", "/dev/shm"].map(PathBuf::from))
+        .chain(temporary);
+    SteadyPath::new(variable("PATH").map_or(OsStr::new(""), OsString::as_os_str), places)
+}
+
+/// Where the commands of a session may write, before anybody opened more to them.
+fn writable_roots(config: &SessionConfig) -> Vec<PathBuf> {
+    match &config.sandbox_policy {
+        SandboxPolicy::WorkspaceWrite { writable_roots, .. } => {
+            let workspace = &config.workspace;
+            let beside = writable_roots.iter().map(|root| workspace.join(root));
+            std::iter::once(workspace.clone()).chain(beside).collect()
+        }
+        SandboxPolicy::DangerFullAccess | SandboxPolicy::ExternalSandbox { .. } => {
+            vec![config.workspace.clone()]
+        }
+        SandboxPolicy::ReadOnly => Vec::new(),
+    }
+}
+
 impl Services {
     pub(super) fn new(
         runtime: Arc<Runtime>,
@@ -101,6 +132,7 @@ impl Services {
             (Some(home), Some(options)) => Some(Arc::new(AuditLog::open(home, options)?)),
             _ => None,
         };
+        let environment = config.environment.apply(&config.own_env);
         let id = uuid::Uuid::now_v7().to_string();
         let span = tracing::info_span!("session", id, front_end = config.front_end);
         let services = Arc::new_cyclic(|me| Self {
@@ -117,7 +149,8 @@ impl Services {
             repositories: Repositories::default(),
             kept: Arc::default(),
             telemetry: Telemetry::new(),
-            environment: config.environment.apply(&config.own_env),
+            steady_path: steady_path(&environment, &config),
+            environment,
             #[cfg(unix)]
             snapshots: Arc::default(),
             rules: Arc::new(RwLock::new(Arc::new(std::mem::take(&mut config.rules)))),
@@ -168,6 +201,7 @@ impl Services {
             repositories: Repositories::default(),
             kept: Arc::clone(&parent.kept),
             telemetry: Telemetry::new(),
+            steady_path: steady_path(&parent.environment, &config),
             environment: parent.environment.clone(),
             #[cfg(unix)]
             snapshots: Arc::clone(&parent.snapshots),
@@ -258,17 +292,17 @@ impl Services {
 
     /// Where the session's commands may write, before anybody opened more to them.
     pub(crate) fn roots(&self) -> Vec<PathBuf> {
-        match &self.config.sandbox_policy {
-            SandboxPolicy::WorkspaceWrite { writable_roots, .. } => {
-                let workspace = &self.config.workspace;
-                let beside = writable_roots.iter().map(|root| workspace.join(root));
-                std::iter::once(workspace.clone()).chain(beside).collect()
-            }
-            SandboxPolicy::DangerFullAccess | SandboxPolicy::ExternalSandbox { .. } => {
-                vec![self.config.workspace.clone()]
-            }
-            SandboxPolicy::ReadOnly => Vec::new(),
-        }
+        writable_roots(&self.config)
+    }
+
+    /// `PATH` for what is believed by its name.
+    pub(crate) fn steady_path(&self) -> OsString {
+        self.steady_path.without(&self.opened().writable)
+    }
+
+    /// Whether a program is what its name says, as far as the session's commands go.
+    pub(crate) fn is_steady(&self, program: &Path) -> bool {
+        self.steady_path.has(program, &self.opened().writable)
     }
 
     /// Where a patch may write, and to which files beside that a person said it may. What is protected

@@ -15,10 +15,11 @@ use crate::outcome::CommandOutcome;
 use crate::report::Report;
 use crate::request::{CommandInput, CommandLine};
 use crate::resolve::resolve;
+use crate::session::Services;
 #[cfg(unix)]
 use crate::snapshot::LoginCommand;
 use crate::telemetry::telemetry_preview;
-use sandgate_policy::rules::{Decision as RuleDecision, ProposedRule, Rule, propose};
+use sandgate_policy::rules::{Decision as RuleDecision, ProposedRule, Rule, RuleSandbox, propose};
 use sandgate_policy::{Approvable, ApprovalKey, runs};
 use sandgate_policy::{ApprovalRequirement, BypassSandbox, Terms, requirement};
 use sandgate_policy::{Class, Extras, Judgement, Surroundings, judge};
@@ -139,7 +140,7 @@ impl ShellRequest {
         let judgement = judge(&params.command, &around, &services.rules());
         let proposed = propose(&judgement, asked.prefix_rule.as_deref());
         let (tool, input) = (ctx.tool_name.to_owned(), asked.input);
-        Ok(Self {
+        let mut request = Self {
             tool,
             params,
             input,
@@ -147,7 +148,48 @@ impl ShellRequest {
             proposed,
             #[cfg(unix)]
             login_shell,
+        };
+        request.believe(services);
+        Ok(request)
+    }
+
+    /// Believes the program's name only if no command of the session can have put the program there.
+    fn believe(&mut self, services: &Services) {
+        let named = self.params.command.first().map_or("", String::as_str);
+        if named.contains(std::path::is_separator) || services.is_steady(&self.params.program) {
+            return;
+        }
+        let reason = format!(
+            "{named} is {}, where commands of this session can put programs",
+            self.params.program.display()
+        );
+        self.is_not_known_safe(&reason);
+        if self.is_let_out_by_rules(&services.config.sandbox_policy) {
+            self.is_not_allowed_by_rules();
+        }
+    }
+
+    /// Whether rules allow it, and it would run where nothing confines it.
+    fn is_let_out_by_rules(&self, policy: &SandboxPolicy) -> bool {
+        self.judgement.ruling.as_ref().is_some_and(|ruling| {
+            ruling.decision == RuleDecision::Allow
+                && (ruling.sandbox == RuleSandbox::Bypass
+                    || *policy == SandboxPolicy::DangerFullAccess
+                    || self.params.sandbox_permissions == SandboxPermissions::RequireEscalated)
         })
+    }
+
+    /// The command as it is run. What is believed by its name is looked up where commands cannot put it, and what is
+    /// known to be safe is that only of a git which runs nothing of the repository's.
+    pub(super) fn params_to_run(&self, services: &Services) -> ExecParams {
+        let mut params = self.params.clone();
+        if self.is_known_safe() {
+            keep_to_reading(&mut params.env);
+        }
+        if self.is_known_safe() || self.is_let_out_by_rules(&services.config.sandbox_policy) {
+            params.env.insert("PATH".into(), services.steady_path());
+        }
+        params
     }
 
     /// The shell that is to be a login shell, if it starts from a snapshot.
@@ -314,11 +356,8 @@ impl ToolRuntime<ShellRequest> for CommandTool {
         ctx: &ToolCtx<'_>,
     ) -> Result<CommandOutput, CodexErr> {
         let services = ctx.services;
-        let mut params = request.params.clone();
-        // What is known to be safe is that only of a git which runs nothing of the repository's.
-        if request.is_known_safe() {
-            keep_to_reading(&mut params.env);
-        }
+        #[cfg_attr(not(unix), expect(unused_mut, reason = "only login shells of Unix change it"))]
+        let mut params = request.params_to_run(services);
         if may_write(request, attempt, &services.config.sandbox_policy) {
             ctx.turn.changes.before_command().await;
         }

@@ -31,7 +31,7 @@ pub(super) fn burst(lane: &mut Lane<'_>) -> anyhow::Result<()> {
     let all = open.len();
     lane.linger();
     for id in &endless {
-        mcp.tell("notifications/cancelled", json!({ "requestId": id, "reason": "a soak" }));
+        mcp.tell("notifications/cancelled", &json!({ "requestId": id, "reason": "a soak" }));
     }
     while !open.is_empty() {
         let said = mcp.hear().with_context(|| {

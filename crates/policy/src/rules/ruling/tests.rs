@@ -85,6 +85,7 @@ impl Script {
                 _ => Err(NotSafe("it is not known".to_owned())),
             },
             rules: rules.matching(command).cloned().collect(),
+            held_back: None,
             writes: writes_of(command, &around(), moved),
         };
         self.reading.commands.iter().map(part).collect()

@@ -23,7 +23,7 @@ pub(super) use bounded::Bounded;
 pub(super) use search::by_letters;
 use words::is_word;
 
-/// Commands past this many are not looked at, not even for danger.
+/// Commands past this many are not looked at. That there are more is said by the last.
 const MAX_SEARCHED_COMMANDS: usize = 4096;
 
 /// How deep the walk goes before it only picks out the commands below.
@@ -55,9 +55,13 @@ pub(super) fn read(source: &str, shell: ShellKind) -> First {
         pending: Connective::First,
         depth: 0,
         later: VecDeque::new(),
+        complete: true,
     };
     walk.program(tree.root_node());
     walk.search();
+    if !walk.complete {
+        walk.commands.push(SimpleCommand::not_searched());
+    }
     if walk.commands.len() > MAX_COMMANDS {
         walk.note(&format!("it has more than {MAX_COMMANDS} commands"));
     }
@@ -81,6 +85,8 @@ struct Walk<'t, 's> {
     depth: usize,
     /// Nodes whose substitutions are still to be searched.
     later: VecDeque<Node<'t>>,
+    /// Whether everything was looked at.
+    complete: bool,
 }
 
 /// A command that is being put together.
@@ -528,6 +534,8 @@ impl<'t, 's> Walk<'t, 's> {
         if self.commands.len() < MAX_SEARCHED_COMMANDS {
             command.connective = self.pending;
             self.commands.push(command);
+        } else {
+            self.complete = false;
         }
         self.pending = Connective::Then;
     }

@@ -80,6 +80,8 @@ impl<'t> Walk<'t, '_> {
     /// Every simple command below, however deep, without what stands between them.
     pub(super) fn pick_out(&mut self, node: Node<'_>) -> Tail {
         let start = self.commands.len();
+        // Redirections and assignments are lost on the way.
+        self.complete = false;
         let mut cursor = node.walk();
         let mut goes_down = true;
         loop {
@@ -136,7 +138,8 @@ fn is_statement(kind: &str) -> bool {
 }
 
 /// What looks like commands in a text that the grammar cannot make anything of: cut at whatever
-/// could separate commands, without regard to quotes.
+/// could separate commands, without regard to quotes. What that misses is not known, and the last of
+/// them says so.
 pub(in crate::script) fn by_letters(source: &str) -> Vec<SimpleCommand> {
     let mut commands = Vec::new();
     let mut connective = Connective::First;
@@ -148,6 +151,7 @@ pub(in crate::script) fn by_letters(source: &str) -> Vec<SimpleCommand> {
         }
         connective = if part.ends_with('|') { Connective::Pipe } else { Connective::Then };
     }
+    commands.push(SimpleCommand::not_searched());
     commands
 }
 

@@ -425,7 +425,7 @@ mod tests {
     #[expect(clippy::disallowed_methods, reason = "stands for a nursery that is ending")]
     async fn a_nursery_that_is_still_ending_is_replaced() {
         let nursery = Nursery::start().unwrap();
-        let ending = std::process::Command::new("sleep").arg("1000").spawn().unwrap();
+        let mut ending = std::process::Command::new("sleep").arg("1000").spawn().unwrap();
         let (requests, _) = packet_pair().unwrap();
         let line = Line {
             requests: Some(requests),
@@ -449,5 +449,8 @@ mod tests {
         let env = SandboxManager::new().transform(grant).unwrap();
         let launch = Launch { env: &env, stdio: Stdio::Pipes(crate::Stdin::Null) };
         assert!(nursery.launch(launch).await.is_ok());
+        // Whoever replaced it may have waited for it already.
+        let _ = ending.kill();
+        let _ = ending.wait();
     }
 }

@@ -6,7 +6,7 @@ use crate::approval::Answer;
 use crate::audit::{DecidedBy, Record};
 #[cfg(unix)]
 use crate::daemon::Keeper;
-use crate::environment::{for_sessions, keep_to_reading};
+use crate::environment::for_sessions;
 use crate::orchestrator::{
     ApprovalCtx, FirstAttempt, SandboxAttempt, Sandboxable, ToolCtx, ToolOrchestrator, ToolRuntime,
 };
@@ -227,7 +227,7 @@ impl ToolRuntime<LiveRequest> for LiveTool<'_> {
         attempt: &SandboxAttempt,
         ctx: &ToolCtx<'_>,
     ) -> Result<Started, CodexErr> {
-        let mut params = request.command.params.clone();
+        let params = request.command.params_to_run(ctx.services);
         let policy = &ctx.services.config.sandbox_policy;
         let writes = match may_write(&request.command, attempt, policy) {
             true => Writes::Maybe,
@@ -235,9 +235,6 @@ impl ToolRuntime<LiveRequest> for LiveTool<'_> {
         };
         if writes == Writes::Maybe {
             ctx.turn.changes.before_command().await;
-        }
-        if request.command.is_known_safe() {
-            keep_to_reading(&mut params.env);
         }
         #[cfg(unix)]
         if let Some((keeper, asked)) = &request.keeper {
