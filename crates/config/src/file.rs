@@ -22,6 +22,12 @@ pub enum FileError {
         /// The file.
         path: PathBuf,
     },
+    /// Another program holds its lock, and goes on to.
+    #[error("another program is changing the settings and holds {}; end it, then try again", .path.display())]
+    Busy {
+        /// The lock.
+        path: PathBuf,
+    },
     /// A link stands in its place.
     #[error("{} is a link, and a project's settings are neither read nor changed through links", .path.display())]
     Link {

@@ -51,4 +51,4 @@ pub use unified_exec::{ListProcessesToolCallParams, ReadOutputToolCallParams, Re
 pub use unified_exec::{
     ProcessInfo, ProcessState, ProcessWoke, ScreenReply, TerminalSizeParams, UnifiedExecReply,
 };
-pub use visible::{is_invisible, is_odd_blank, visible, visible_line};
+pub use visible::{is_invisible, is_odd_blank, visible, visible_line, visible_remark};

@@ -25,6 +25,22 @@ pub fn visible_line(text: &str) -> String {
     shown
 }
 
+/// The longest remark, in characters.
+const REMARK: usize = 400;
+
+/// What a model says for itself, beside what a person decides about: one line, and not so long that it
+/// could push that off the screen. Of what is left out it is said how much.
+pub fn visible_remark(text: &str) -> String {
+    let line = visible_line(text);
+    let length = line.chars().count();
+    if length <= REMARK {
+        return line;
+    }
+    let kept = REMARK - 40;
+    let start: String = line.chars().take(kept).collect();
+    format!("{start} [{} more characters]", length - kept)
+}
+
 /// Characters that take no room: Unicode's default-ignorable ones, the separators of lines and
 /// paragraphs, and the marks of interlinear notes.
 const INVISIBLE: [(char, char); 22] = [
@@ -78,6 +94,19 @@ mod tests {
         assert_eq!(visible("two\nlines\t"), "two\nlines\\t");
         assert_eq!(visible_line("two\nlines"), "two\\nlines");
         assert_eq!(visible_line("a\u{a0}b\u{3000}c"), r"a\u{a0}b\u{3000}c");
+    }
+
+    /// spec APPROVAL.53: What a model says for itself is shown to a person as one line of at most 400
+    /// characters, with the number of those that are left out.
+    #[test]
+    fn a_remark_is_a_short_line() {
+        assert_eq!(visible_remark("a\nb"), "a\\nb");
+        let short = "x".repeat(REMARK);
+        assert_eq!(visible_remark(&short), short);
+        let cut = visible_remark(&"\n".repeat(500));
+        assert!(cut.ends_with("\\n [640 more characters]"), "{cut}");
+        assert!(cut.chars().count() <= REMARK && !cut.contains('\n'));
+        assert_eq!(visible_remark(&cut), cut);
     }
 
     proptest! {

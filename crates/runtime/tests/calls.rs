@@ -449,3 +449,100 @@ async fn a_script_that_was_changed_is_asked_about_again() {
         assert!(!is_asked(ReviewDecision::DENIED).await, "{command} is what was approved");
     }
 }
+
+/// spec APPROVAL.52: A command does not run on a yes that was given while a file that it runs was changed:
+/// the call is refused with the name of the file, and the next one is asked about.
+#[cfg(unix)]
+#[tokio::test]
+async fn what_was_changed_while_a_person_thought_about_it_does_not_run() {
+    let scene = Scene::new(AskForApproval::OnRequest, SandboxPolicy::workspace_write());
+    let script = scene.path().join("d.sh");
+    let arguments = json!({
+        "command": ["sh", "d.sh"],
+        "sandbox_permissions": "require_escalated",
+        "justification": "it needs the network",
+    });
+    for changes in [true, false] {
+        fs::write(&script, "touch ran\n").unwrap();
+        let approver = scene.session.approver("test");
+        let mut events = scene.session.events(Delivery::Complete).await;
+        let call = scene.call("shell", arguments.clone());
+        tokio::pin!(call);
+        let result = loop {
+            tokio::select! {
+                result = &mut call => break result,
+                event = events.next() => if let Event::ExecApprovalRequest(asked) = &event.unwrap().event {
+                    if changes {
+                        fs::write(&script, "touch ran changed\n").unwrap();
+                    }
+                    approver.answer(&asked.approval_id, ReviewDecision::ApprovedForSession).unwrap();
+                },
+            }
+        };
+        let refused = matches!(&result.error, Some(CodexErr::Forbidden { reason })
+            if reason.contains("d.sh was changed while the question about it was open"));
+        assert_eq!(refused, changes, "{result:?}");
+        assert_eq!(scene.path().join("ran").exists(), !changes);
+        assert!(!scene.path().join("changed").exists());
+    }
+}
+
+/// spec DECISIONS.65: Who opened a git directory to the session has not opened its hooks and its
+/// configuration to the commands that follow, and the question says so.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_git_directory_that_was_opened_keeps_its_hooks() {
+    let scene = Scene::new(AskForApproval::OnRequest, SandboxPolicy::workspace_write());
+    let git = |words: &[&str]| {
+        let mut git = std::process::Command::new("git");
+        git.args(words).current_dir(scene.path()).env("HOME", scene.home.path());
+        assert!(git.output().unwrap().status.success(), "{words:?}");
+    };
+    git(&["init", "-q", "--template="]);
+    fs::write(scene.path().join("f"), "x").unwrap();
+    let config = fs::read(scene.path().join(".git/config")).unwrap();
+    let grant = ReviewDecision::ApprovedWithGrant { scope: GrantScope::Session };
+    let arguments = json!({"command": ["git", "add", "f"]});
+    let (result, events) = scene.call_answered("shell", arguments, grant).await;
+    let asked = events.iter().find_map(|event| match event {
+        Event::ExecApprovalRequest(asked) => asked.grant_offer.clone(),
+        _ => None,
+    });
+    assert_eq!(asked.unwrap().summary, "write to .git (not its hooks and config)");
+    assert!(scene.path().join(".git/index").exists(), "{result:?}");
+    let script = "git -c user.name=a -c user.email=b commit -qm one && echo done; \
+                  mkdir -p .git/hooks; echo x > .git/hooks/pre-commit; \
+                  git config core.fsmonitor x; echo x >> .git/config; \
+                  echo x > .git/config.worktree; mkdir -p .git/info; echo x > .git/info/attributes";
+    fs::write(scene.path().join("run.sh"), script).unwrap();
+    let arguments = json!({"command": ["bash", "run.sh"]});
+    let (result, _) = scene.call_answered("shell", arguments, ReviewDecision::DENIED).await;
+    assert!(text(&result).contains("done"), "{result:?}");
+    for name in ["hooks/pre-commit", "config.worktree", "info/attributes"] {
+        assert!(!scene.path().join(".git").join(name).is_file(), "{name}");
+    }
+    assert_eq!(fs::read(scene.path().join(".git/config")).unwrap(), config);
+    git(&["status"]);
+}
+
+/// spec CALL.32: `read_file`, `list_dir` and `grep_files` read nothing in `/proc` but a few facts about the
+/// machine: no process, this program among them, and no log or memory of the kernel.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn processes_are_not_read() {
+    let scene = Scene::new(AskForApproval::Never, SandboxPolicy::workspace_write());
+    std::os::unix::fs::symlink("/proc/self/environ", scene.path().join("link")).unwrap();
+    let refused = async |tool: &str, arguments: Value| {
+        let result = scene.call(tool, arguments).await;
+        matches!(&result.error, Some(CodexErr::Forbidden { reason }) if reason.contains("/proc"))
+    };
+    for path in ["/proc/self/maps", "/proc/1/environ", "/proc/kmsg", "/proc/mounts", "link"] {
+        assert!(refused("read_file", json!({ "path": path })).await, "{path}");
+    }
+    for path in ["/proc", "/proc/self"] {
+        assert!(refused("list_dir", json!({ "path": path })).await, "{path}");
+    }
+    assert!(refused("grep_files", json!({ "pattern": "PATH", "path": "/proc/self" })).await);
+    let version = scene.call("read_file", json!({ "path": "/proc/version" })).await;
+    assert!(text(&version).contains("Linux"), "{version:?}");
+}

@@ -235,3 +235,30 @@ async fn many_files_are_done_all_or_not_at_all() {
     assert_eq!(listing(scene.path()), [""; 0]);
     assert!(!scene.around.path().join("outside").exists());
 }
+
+/// spec PATCH.45: A patch in a session may not write to the git directory that a `.git` file leads to,
+/// nor to the settings, wherever in a writable root they lie: what is protected is found as it is for
+/// commands, when the patch is checked and again when it is applied.
+#[tokio::test]
+async fn a_git_directory_under_another_name_is_protected() {
+    let scene = Scene::with(AskForApproval::Never, SandboxPolicy::workspace_write(), |config| {
+        config.config_home = Some(config.workspace.join("settings"))
+    });
+    let work = scene.path();
+    for directory in ["store/g", "free", "settings"] {
+        fs::create_dir_all(work.join(directory)).unwrap();
+    }
+    for file in ["store/g/config", "free/config", "settings/config"] {
+        fs::write(work.join(file), "[core]\n").unwrap();
+    }
+    fs::write(work.join(".git"), "gitdir: store/g\n").unwrap();
+    for (file, allowed) in [("store/g", false), ("settings", false), ("free", true)] {
+        let input = format!(
+            "*** Begin Patch\n*** Update File: {file}/config\n@@\n [core]\n+\tfsmonitor = x\n*** End Patch\n"
+        );
+        let result = scene.call("apply_patch", json!({ "input": input })).await;
+        let changed = fs::read_to_string(work.join(file).join("config")).unwrap() != "[core]\n";
+        assert_eq!(changed, allowed, "{file}: {}", text(&result));
+        assert_eq!(text(&result).contains("protected"), !allowed, "{}", text(&result));
+    }
+}

@@ -59,6 +59,8 @@ pub use denied::{Denial, denied};
 pub use exec_env::ExecEnv;
 pub use manager::{SandboxManager, SandboxTransformError};
 pub use nested::{is_network_disabled, is_network_disabled_in, is_sandboxed, is_sandboxed_in};
-pub use roots::{Found, Layout, Narrowest, RootError, check_workspace, keeps_a_name_free};
+pub use roots::{
+    Found, Layout, Narrowest, RootError, check_workspace, is_git_directory, keeps_a_name_free,
+};
 pub use select::select_initial;
 pub use select::{NotNeeded, PartialEnforcement, SandboxRefusal, Selected, WithoutSandbox};

@@ -84,6 +84,23 @@ impl SandboxManager {
         self.ours.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone()
     }
 
+    /// Where the commands of a session may write and what in there must stay as it is, as it is now; see
+    /// [`Layout::of`](crate::Layout::of). Directories of our own are among what must.
+    ///
+    /// # Errors
+    /// When something that was asked for cannot be opened.
+    pub fn layout(
+        &self,
+        policy: &SandboxPolicy,
+        workspace: &std::path::Path,
+        env: &std::collections::BTreeMap<std::ffi::OsString, std::ffi::OsString>,
+    ) -> Result<crate::Layout, RootError> {
+        let nothing_more = sandgate_policy::Extras::default();
+        let roots =
+            crate::roots::Unsearched::of(policy, workspace, env, &nothing_more, self.ours())?;
+        Ok(roots.search())
+    }
+
     /// What this machine can enforce. It is tried once.
     pub fn status(&self) -> Enforcement {
         self.status.get_or_init(|| self.try_status()).clone()

@@ -18,4 +18,5 @@ pub use acp::{AcpDoor, serve as serve_acp};
 pub use asking::{Caller, ClientApprover, ClientPerson};
 pub use opener::{
     NewConversation, OpenError, OpenedConversation, Opener, WantedAgent, WantedSession,
+    WorkspaceFrom,
 };

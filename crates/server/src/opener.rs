@@ -35,12 +35,24 @@ pub struct WantedSession {
     pub front_end: &'static str,
     /// Where it works.
     pub workspace: Option<PathBuf>,
+    /// Who said so.
+    pub workspace_from: WorkspaceFrom,
     /// When a person is asked, if that is no looser.
     pub approval_policy: Option<AskForApproval>,
     /// What commands may touch, as far as they may anyway.
     pub sandbox_policy: Option<SandboxPolicy>,
     /// How long a question waits, if the settings do not say.
     pub approval_timeout: Option<Duration>,
+}
+
+/// Who said where a session works.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum WorkspaceFrom {
+    /// Somebody whom the person gave the right to.
+    #[default]
+    Person,
+    /// A program by itself: what it names is written to only if the person has said something about it.
+    Client,
 }
 
 /// What a client wants of the model.

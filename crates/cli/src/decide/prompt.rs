@@ -6,7 +6,7 @@ use anstream::{AutoStream, ColorChoice};
 use anstyle::{AnsiColor, Effects, Style};
 use sandgate_protocol::{
     ApplyPatchApprovalRequest, ExecApprovalRequest, Offers, PatchChange, PatchChangeKind,
-    ReviewDecision, visible, visible_line,
+    ReviewDecision, visible, visible_line, visible_remark,
 };
 use std::fmt::Write as _;
 use std::fs::{File, OpenOptions};
@@ -277,11 +277,6 @@ fn shown_command(request: &ExecApprovalRequest) -> String {
         if request.denials.is_empty() { "May this run?" } else { "The sandbox blocked this." };
     // Writing to a string does not fail.
     let _ = writeln!(text, "\n{TITLE}{title}{TITLE:#}\n");
-    for (index, line) in request.command_text.lines().enumerate() {
-        let mark = if index == 0 { "$" } else { " " };
-        let _ = writeln!(text, "  {mark} {STRONG}{line}{STRONG:#}");
-    }
-    let _ = writeln!(text, "  in {}\n", shown_path(&request.cwd));
     for denial in request.denials.iter().take(MOST_DENIALS) {
         let _ = writeln!(text, "  blocked: {}", visible_line(&denial.to_string()));
     }
@@ -294,13 +289,19 @@ fn shown_command(request: &ExecApprovalRequest) -> String {
     }
     let _ = writeln!(text, "  because: {}", indented(&request.reason));
     if let Some(why) = &request.justification {
-        let _ = writeln!(text, "  the model says: {}", indented(why));
+        let _ = writeln!(text, "  the model says: | {}", visible_remark(why));
     }
     if let Some(risk) = &request.risk {
-        let description = indented(&visible(&risk.description));
-        let _ = writeln!(text, "  risk: {:?}. {description}", risk.risk_level);
+        let description = visible_remark(&risk.description);
+        let _ = writeln!(text, "  risk: {:?}. | {description}", risk.risk_level);
     }
+    // Last, just above the choices: nothing that was said of it can push it off the screen.
     text.push('\n');
+    for (index, line) in request.command_text.lines().enumerate() {
+        let mark = if index == 0 { "$" } else { " " };
+        let _ = writeln!(text, "  {mark} {STRONG}{line}{STRONG:#}");
+    }
+    let _ = writeln!(text, "  in {}\n", shown_path(&request.cwd));
     text
 }
 
@@ -406,6 +407,22 @@ mod tests {
         let is_ours = |line: &&str| !line.starts_with(' ') && !line.is_empty();
         assert_eq!(text.lines().filter(is_ours).collect::<Vec<_>>(), ["The sandbox blocked this."]);
         assert!(!text.contains('\x1b'), "{text}");
+    }
+
+    /// spec APPROVAL.54: The command stands last in a question, after all that is said of it, just above the
+    /// choices.
+    #[test]
+    fn the_command_is_just_above_the_choices() {
+        let mut request = request();
+        request.command_text = "rm -rf build\necho done".to_owned();
+        request.justification = Some("it is safe\n".repeat(500));
+        let text = plain(&request);
+        let lines: Vec<&str> = text.lines().filter(|line| !line.is_empty()).collect();
+        let first_choice = lines.iter().position(|line| line.trim().starts_with("[g]")).unwrap();
+        let above = &lines[first_choice - 3..first_choice];
+        assert_eq!(above, ["  $ rm -rf build", "    echo done", "  in /home/me/project"]);
+        assert!(first_choice < 12, "{text}");
+        assert!(lines.iter().all(|line| line.chars().count() < 450), "{text}");
     }
 
     #[test]

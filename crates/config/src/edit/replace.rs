@@ -1,14 +1,22 @@
 //! Replaces a file whole or not at all, while no other writer does.
 //!
-//! The new text is written beside the file, forced to the disk and renamed over it. Writers lock the
-//! directory (`flock`, which the kernel releases when they die), so nothing of ours is left beside
-//! the file. Readers take no lock: a rename is all or nothing.
+//! The new text is written beside the file, forced to the disk and renamed over it. Writers lock a file in
+//! the directory of the settings (`flock`, which the kernel releases when they die). Nobody may read that
+//! file, not even its owner: whoever can open a file can hold a lock on it, and a confined command can open
+//! what its owner can read. Readers of the settings take no lock: a rename is all or nothing.
 
 use super::EditError;
 use crate::file::{FileError, check_owner, read_own};
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// What writers lock.
+const LOCK: &str = ".config.lock";
+
+/// How long another writer is waited for. None takes nearly as long.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A file that no other writer changes meanwhile.
 pub(super) struct Held {
@@ -22,6 +30,7 @@ impl Held {
     /// Waits until no other writer is at work. Makes the directory if it is not there.
     pub(super) fn open(directory: &Path, name: &str) -> Result<Self, EditError> {
         make_directory(directory)?;
+        let lock = lock(directory, PATIENCE)?;
         let named = directory.join(name);
         // A person keeps settings elsewhere and has a link here. The link stays, its target changes.
         let path = match named.is_symlink() {
@@ -30,7 +39,6 @@ impl Held {
             false => named,
         };
         let directory = path.parent().unwrap_or(directory).to_owned();
-        let lock = lock(&directory)?;
         Ok(Self { path, directory, _lock: lock })
     }
 
@@ -90,20 +98,45 @@ fn make_directory(directory: &Path) -> Result<(), FileError> {
     builder.create(directory).map_err(FileError::doing("make", directory))
 }
 
-#[cfg(unix)]
-fn lock(directory: &Path) -> Result<File, FileError> {
-    let opened = File::open(directory).map_err(FileError::doing("open", directory))?;
-    opened.lock().map_err(FileError::doing("lock", directory))?;
-    Ok(opened)
+fn lock(directory: &Path, patience: Duration) -> Result<File, FileError> {
+    let path = directory.join(LOCK);
+    let mut options = OpenOptions::new();
+    options.create(true).truncate(false).write(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o200);
+    let opened = options.open(&path).map_err(FileError::doing("open", &path))?;
+    let start = Instant::now();
+    loop {
+        match opened.try_lock() {
+            Ok(()) => return Ok(opened),
+            Err(TryLockError::WouldBlock) if start.elapsed() < patience => {
+                std::thread::sleep(Duration::from_millis(2));
+            }
+            Err(TryLockError::WouldBlock) => return Err(FileError::Busy { path }),
+            Err(TryLockError::Error(error)) => return Err(FileError::doing("lock", &path)(error)),
+        }
+    }
 }
 
-/// Where a directory cannot be locked, a file in it is.
-#[cfg(not(unix))]
-fn lock(directory: &Path) -> Result<File, FileError> {
-    let path = directory.join(".config.lock");
-    let mut options = OpenOptions::new();
-    let opened = options.create(true).truncate(false).write(true).open(&path);
-    let opened = opened.map_err(FileError::doing("open", &path))?;
-    opened.lock().map_err(FileError::doing("lock", &path))?;
-    Ok(opened)
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt as _;
+
+    /// spec CONFIG.55: What writers of the settings lock can be opened by nobody who may only read, and one
+    /// who holds it for ever ends in an error that names the file.
+    #[test]
+    fn a_lock_that_somebody_keeps_is_told_of() {
+        let directory = tempfile::tempdir().unwrap();
+        let held = Held::open(directory.path(), "config.toml").unwrap();
+        // A lock on the directory, which anybody can have who reads it, holds up nobody.
+        let reader = File::open(directory.path()).unwrap();
+        reader.lock().unwrap();
+        let path = directory.path().join(LOCK);
+        assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o200);
+        let error = lock(directory.path(), Duration::ZERO).unwrap_err().to_string();
+        assert!(error.contains(".config.lock") && error.contains("try again"), "{error}");
+        drop(held);
+        assert!(lock(directory.path(), Duration::ZERO).is_ok());
+    }
 }

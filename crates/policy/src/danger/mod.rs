@@ -28,6 +28,8 @@ use place::{Here, Place};
 use scene::Scene;
 use std::path::Path;
 
+pub use startup::obeyed_in_home;
+
 /// A danger that was found.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{reason}")]

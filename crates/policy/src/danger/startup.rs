@@ -96,6 +96,12 @@ const IN_SYSTEM: &[(&[&str], &str)] = &[
     (&["Library", "LaunchAgents"], "what the system starts by itself"),
 ];
 
+/// What lies in a home and is run or obeyed, by its path there. The last name of one can end in `*`, which
+/// stands for whatever comes after it.
+pub fn obeyed_in_home() -> impl Iterator<Item = &'static [&'static str]> {
+    IN_HOME.iter().map(|(names, _)| *names)
+}
+
 /// Whether a path begins with these names.
 fn leads(parts: &[String], names: &[&str]) -> bool {
     parts.len() >= names.len() && parts.iter().zip(names).all(|(part, name)| is_name(part, name))

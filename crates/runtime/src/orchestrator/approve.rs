@@ -4,10 +4,10 @@ use super::attempt::Prospect;
 use super::{ApprovalCtx, ToolCtx, ToolRuntime};
 use crate::approval::Answer;
 use crate::audit::{DecidedBy, Decision, DecisionKind, Record};
-use sandgate_policy::Approvable;
 use sandgate_policy::Permission;
+use sandgate_policy::{Approvable, ApprovalKey, Content};
 use sandgate_policy::{ApprovalRequirement, BypassSandbox, Terms};
-use sandgate_protocol::{AnsweredBy, CodexErr, ReviewDecision};
+use sandgate_protocol::{AnsweredBy, CodexErr, ReviewDecision, visible_line};
 
 /// Gets the permission for the first attempt.
 pub(super) async fn approve<T, R>(
@@ -63,6 +63,7 @@ where
     let answer = tool.start_approval_async(request, approval, ctx).await;
     record_answer(&answer, 1, ctx)?;
     let decision = yes_or_error(answer, reason)?;
+    refuse_if_changed(request, &keys)?;
     ctx.services.approvals().record(&decision, &keys);
     if decision == ReviewDecision::ApprovedWithRule
         && let Some(rule) = &proposed_rule
@@ -104,6 +105,36 @@ pub(super) fn record_answer(
     };
     let call_id = ctx.call_id.clone();
     ctx.record(&Record::Decided(Decision { call_id, decision, by, attempt, feedback }))
+}
+
+/// Refuses to run what is no longer what a person was asked about: a command in the sandbox may have
+/// written to the script while they thought about it.
+pub(super) fn refuse_if_changed<R: Approvable>(
+    request: &R,
+    asked: &[ApprovalKey],
+) -> Result<(), CodexErr> {
+    let now = request.approval_keys();
+    if now == asked {
+        return Ok(());
+    }
+    let was: Vec<&Content> = asked.iter().flat_map(ran).collect();
+    let changed = now.iter().flat_map(ran).find(|content| !was.contains(content));
+    let what = match changed {
+        Some(content) => visible_line(&content.file.display().to_string()),
+        None => "a file that it runs".to_owned(),
+    };
+    let reason = format!(
+        "{what} was changed while the question about it was open, so what was approved is not what \
+         would run; make the call again to have it asked about as it is now"
+    );
+    Err(CodexErr::Forbidden { reason })
+}
+
+fn ran(key: &ApprovalKey) -> &[Content] {
+    match key {
+        ApprovalKey::Command { runs, .. } => runs,
+        ApprovalKey::Patch { .. } => &[],
+    }
 }
 
 fn permitted(permission: Option<Permission>) -> Result<Permission, CodexErr> {

@@ -1,10 +1,11 @@
 //! After the sandbox refused something: a person is asked whether the command may have it.
 
-use super::approve::{record_answer, yes_or_error};
+use super::approve::{record_answer, refuse_if_changed, yes_or_error};
 use super::{ApprovalCtx, SandboxAttempt, ToolCtx, ToolRuntime};
 use sandgate_policy::{Approvable, ApprovalStore, Extras};
 use sandgate_protocol::PROTECTED_NAMES;
 use sandgate_protocol::{CodexErr, Denials, GrantOffer, GrantScope, ReviewDecision};
+use sandgate_sandbox::is_git_directory;
 use std::path::{Path, PathBuf};
 
 /// Whether there is to be another attempt.
@@ -53,6 +54,7 @@ where
         without_sandbox: true,
     };
     let reason = approval.reason.clone();
+    let asked = request.approval_keys();
     let answer = tool.start_approval_async(request, approval, ctx).await;
     record_answer(&answer, first.number() + 1, ctx)?;
     let decision = match yes_or_error(answer, reason) {
@@ -61,6 +63,7 @@ where
         // The failure that is there already is what the model gets.
         Err(not_again) => return Ok(Again::No(Some(not_again))),
     };
+    refuse_if_changed(request, &asked)?;
     let extras = extras.unwrap_or_default();
     let grants = matches!(decision, ReviewDecision::ApprovedWithGrant { .. });
     if grants && !extras.writable.iter().all(|path| lies_as_offered(path)) {
@@ -126,9 +129,13 @@ fn offer(extras: &Extras, workspace: &Path) -> GrantOffer {
     };
     let mut parts = Vec::new();
     if !extras.writable.is_empty() {
-        let is_whole = |path: &&PathBuf| path.is_dir() && !is_protected(path);
+        let is_one_thing = |path: &Path| is_protected(path) || is_git_directory(path);
+        let is_whole = |path: &&PathBuf| path.is_dir() && !is_one_thing(path);
         let (whole, single): (Vec<_>, Vec<_>) = extras.writable.iter().partition(is_whole);
-        let single = single.into_iter().map(|path| name(path));
+        let single = single.into_iter().map(|path| match is_git_directory(path) {
+            false => name(path),
+            true => format!("{} ({})", name(path), left_closed(path, extras)),
+        });
         let whole = whole.into_iter().map(|path| format!("anything in {}", name(path)));
         parts.push(format!("write to {}", listed(single.chain(whole))));
     }
@@ -143,6 +150,15 @@ fn offer(extras: &Extras, workspace: &Path) -> GrantOffer {
         writable: extras.writable.clone(),
         sockets: extras.sockets.clone(),
         network: extras.network,
+    }
+}
+
+/// What of a git directory is not opened with it, so that a person knows what they give.
+fn left_closed(git: &Path, extras: &Extras) -> &'static str {
+    let mut others = extras.writable.iter().filter(|path| *path != git);
+    match others.any(|path| path.starts_with(git)) {
+        false => "not its hooks and config",
+        true => "of its hooks and config only what is named",
     }
 }
 

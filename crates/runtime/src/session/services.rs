@@ -22,7 +22,7 @@ use sandgate_patch::Roots as PatchRoots;
 use sandgate_policy::Extras;
 use sandgate_policy::rules::{Origin, ProposedRule, Rules};
 use sandgate_policy::{ApprovalStore, Surroundings};
-use sandgate_protocol::{CallId, Event, Notice, SandboxPolicy, WritableRoot};
+use sandgate_protocol::{CallId, Event, Notice, SandboxPolicy};
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -308,20 +308,32 @@ impl Services {
         self.steady_path.has(program, &self.opened().writable)
     }
 
-    /// Where a patch may write, and to which files beside that a person said it may.
+    /// Where a patch may write, and to which files beside that a person said it may. What is protected
+    /// there is looked for as it is for a command, so that a patch reaches nothing that one could not.
     pub(crate) fn patch_roots(&self, approved: Vec<PathBuf>) -> PatchRoots {
-        match &self.config.sandbox_policy {
+        let config = &self.config;
+        let policy = match &config.sandbox_policy {
             SandboxPolicy::DangerFullAccess | SandboxPolicy::ExternalSandbox { .. } => {
-                PatchRoots::everywhere()
+                return PatchRoots::everywhere();
             }
-            SandboxPolicy::ReadOnly | SandboxPolicy::WorkspaceWrite { .. } => {
-                let settings = || self.config.config_home.iter().flat_map(dunce::canonicalize);
-                let roots = self.roots().into_iter().flat_map(dunce::canonicalize);
-                let writable = roots
-                    .map(|path| WritableRoot { path, read_only_subpaths: settings().collect() });
-                PatchRoots::new(writable, approved)
-            }
-        }
+            SandboxPolicy::ReadOnly => return PatchRoots::new([], approved),
+            policy @ SandboxPolicy::WorkspaceWrite { .. } => policy,
+        };
+        let (sandbox, env) = (&self.runtime.sandbox, &self.environment);
+        let Ok(layout) = sandbox.layout(policy, &config.workspace, env) else {
+            // No command runs there either.
+            return PatchRoots::new([], approved);
+        };
+        // The directories for temporary files are for commands only.
+        let named: Vec<PathBuf> = self.roots().iter().flat_map(dunce::canonicalize).collect();
+        let settings = config.config_home.iter().flat_map(dunce::canonicalize);
+        let settings: Vec<PathBuf> = settings.collect();
+        let writable = layout.writable_roots().iter().filter(|root| named.contains(&root.path));
+        let writable = writable.cloned().map(|mut root| {
+            root.read_only_subpaths.extend_from_slice(&settings);
+            root
+        });
+        PatchRoots::new(writable, approved)
     }
 
     /// Where patches keep what a crash would need.

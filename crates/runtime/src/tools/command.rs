@@ -28,7 +28,7 @@ use sandgate_process::{ExecuteOptions, Executed, execute};
 use sandgate_process::{Login, Shell};
 use sandgate_protocol::{
     CodexErr, Denials, ExecApprovalRequest, ExecExpiration, ExecParams, ExecToolCallOutput,
-    RiskAssessment, SandboxPermissions, SandboxPolicy, SandboxType, visible,
+    RiskAssessment, SandboxPermissions, SandboxPolicy, SandboxType, visible, visible_remark,
 };
 use sandgate_sandbox::Narrowest;
 use std::io;
@@ -318,7 +318,7 @@ impl ToolRuntime<ShellRequest> for CommandTool {
             command_text: resolved_command_text(params, ctx.services.runtime.shell.shell_path()),
             cwd: params.cwd.clone(),
             reason: visible(&approval.reason),
-            justification: params.justification.as_deref().map(visible),
+            justification: params.justification.as_deref().map(visible_remark),
             denials: approval.denials.map(|denials| denials.evidence.clone()).unwrap_or_default(),
             more_denials: approval.denials.map_or(0, |denials| denials.more),
             risk: approval.risk,
@@ -451,7 +451,7 @@ impl ToolRuntime<ShellRequest> for CommandTool {
         let assessed = tokio::time::timeout(RiskQuestion::PATIENCE, assessor.assess(question));
         let mut risk = assessed.await.ok().flatten()?;
         // Whoever wrote it has read what the command printed.
-        risk.description = visible(&risk.description);
+        risk.description = visible_remark(&risk.description);
         Some(risk)
     }
 }

@@ -1,7 +1,9 @@
 //! Collects what is protected in some roots.
 
 use super::Layout;
+use super::git::{Guarded, guarded, is_git_directory};
 use super::gitlinks::gitlinks;
+use super::home;
 use super::protected::{PROTECTED, has_protected_part, is_git, is_placeholder};
 use super::read::read_bounded;
 use super::resolve::shown;
@@ -90,21 +92,45 @@ impl Finder {
         }
     }
 
-    /// Makes one more path writable, absolute and canonical, if it is not already.
-    pub(super) fn open(&mut self, path: &Path) {
+    /// Makes one more path writable, absolute and canonical, if it is not already. Of a git directory that
+    /// is not what git obeys there, but for what is in `named` itself.
+    pub(super) fn open(&mut self, path: &Path, named: &BTreeSet<PathBuf>) {
         let decides =
             |above: &&Path| self.roots.contains(*above) || self.protected.contains(*above);
         let nearest = path.ancestors().find(decides);
         if nearest.is_some_and(|nearest| self.roots.contains(nearest)) {
             return;
         }
-        // What is protected was meant as it is, all of it.
+        // What is protected was meant as it is.
         let whole = nearest.is_some() || has_protected_part(path) || !path.is_dir();
         self.roots.insert(path.to_owned());
         if whole {
             self.seen.push(Seen::root(path));
+            if is_git_directory(path) {
+                self.guard(path, named);
+            }
         } else {
             self.search_root(path);
+        }
+    }
+
+    /// Protects what git obeys in a directory of its own.
+    fn guard(&mut self, directory: &Path, named: &BTreeSet<PathBuf>) {
+        let Guarded { reserved, there } = guarded(directory);
+        for path in reserved.into_iter().filter(|path| !named.contains(path)) {
+            self.seen.push(Seen::name(&path));
+            match path.symlink_metadata() {
+                Ok(found) if found.is_symlink() => {
+                    self.protect_place(&path);
+                    self.protect_far(path);
+                }
+                Ok(found) if !is_placeholder(&found) => self.protect_far(path),
+                _ => self.keep_free(&path),
+            }
+        }
+        for path in there.into_iter().filter(|path| !named.contains(path)) {
+            self.seen.push(Seen::name(&path));
+            self.protect_far(path);
         }
     }
 
@@ -200,6 +226,20 @@ impl Finder {
             && !self.roots.contains(&home)
         {
             self.protect_far(home);
+        }
+    }
+
+    /// Protects what programs obey in a person's home.
+    pub(super) fn protect_home(&mut self, home: &Path) {
+        for path in home::obeyed(home) {
+            self.seen.push(Seen::name(&path));
+            if path.is_symlink() {
+                self.protect_place(&path);
+            }
+            self.protect_far(path);
+        }
+        for path in home::kept_free(home) {
+            self.reserve(path);
         }
     }
 

@@ -3,7 +3,9 @@
 //! Found once for a session, by a bounded walk. Nothing is changed on the disk here.
 
 mod find;
+mod git;
 mod gitlinks;
+mod home;
 mod narrow;
 mod protected;
 mod read;
@@ -14,6 +16,7 @@ mod tests;
 mod walk;
 mod way;
 
+pub use git::is_git_directory;
 pub use narrow::{Found, Narrowest};
 pub(crate) use protected::PROTECTED;
 pub use protected::keeps_a_name_free;
@@ -62,6 +65,8 @@ pub(crate) struct Unsearched {
     /// The directories for temporary files.
     scratch: BTreeSet<PathBuf>,
     /// The person's settings.
+    settings: Option<PathBuf>,
+    /// Where the person is at home, if that lies in a root that was named.
     home: Option<PathBuf>,
     /// Directories of this program's own.
     ours: BTreeSet<PathBuf>,
@@ -111,10 +116,12 @@ impl Unsearched {
                 return Ok(Self::default());
             }
         };
-        let home = resolve::codex_home(env);
-        let settings = home.as_ref().and_then(|home| home.canonicalize().ok());
+        let home = resolve::home(env).and_then(|home| home.canonicalize().ok());
+        let home = home.filter(|home| named.iter().any(|root| home.starts_with(root)));
+        let settings = resolve::codex_home(env);
+        let canonical = settings.as_ref().and_then(|settings| settings.canonicalize().ok());
         let extra =
-            |path: &PathBuf| resolve::extra(&workspace.join(path), settings.as_deref(), &named);
+            |path: &PathBuf| resolve::extra(&workspace.join(path), canonical.as_deref(), &named);
         let opened = extras.writable.iter().map(extra).collect::<Result<BTreeSet<_>, _>>()?;
         for ours in ours.iter().flat_map(|ours| ours.canonicalize()) {
             for path in &opened {
@@ -124,12 +131,12 @@ impl Unsearched {
         let socket = |path: &PathBuf| resolve::socket(&workspace.join(path));
         let sockets = extras.sockets.iter().map(socket).collect::<Result<BTreeSet<_>, _>>()?;
         ways.extend(extras.writable.iter().map(|path| resolve::way(&workspace.join(path))));
-        Ok(Self { named, scratch, home, ours, opened, sockets, ways, notes })
+        Ok(Self { named, scratch, settings, home, ours, opened, sockets, ways, notes })
     }
 
     /// Looks for what must stay as it is.
     pub(crate) fn search(&self) -> Layout {
-        let Self { named, scratch, home, ours, opened, sockets, ways, notes } = self;
+        let Self { named, scratch, settings, home, ours, opened, sockets, ways, notes } = self;
         let mut finder = Finder::new(named.union(scratch).cloned().collect());
         for root in named {
             finder.search_root(root);
@@ -137,11 +144,14 @@ impl Unsearched {
         for root in scratch.difference(named) {
             finder.search_scratch(root);
         }
-        for settings in home.iter().chain(ours) {
+        for settings in settings.iter().chain(ours) {
             finder.protect_codex_home(settings);
         }
+        if let Some(home) = home {
+            finder.protect_home(home);
+        }
         for path in opened {
-            finder.open(path);
+            finder.open(path, opened);
         }
         ways.iter().for_each(|way| finder.keep(way));
         finder.finish(sockets.clone(), notes.clone())

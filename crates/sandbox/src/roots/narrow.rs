@@ -1,5 +1,6 @@
 //! The least that would have let a command through.
 
+use super::git::obeyed_part;
 use super::protected::{is_placeholder, is_protected, protected_part};
 use super::resolve;
 use sandgate_policy::Extras;
@@ -44,6 +45,8 @@ impl Narrowest {
         let mut narrowest = Self::default();
         let mut writable = BTreeSet::new();
         let mut sockets = BTreeSet::new();
+        // What git obeys is opened only by its own name.
+        let mut obeyed = BTreeSet::new();
         for denial in evidence {
             let grantable = match denial.rule {
                 DenialRule::NetworkOff => {
@@ -54,7 +57,10 @@ impl Narrowest {
                     insert(&mut sockets, socket_for(denial, &look))
                 }
                 DenialRule::OutsideWritableRoots | DenialRule::ProtectedName => {
-                    insert(&mut writable, path_for(denial, &look))
+                    let path = path_for(denial, &look);
+                    let part = path.as_ref().and_then(|git| obeyed_for(denial, git, &look));
+                    obeyed.extend(part);
+                    insert(&mut writable, path)
                 }
                 DenialRule::NeverAllowed => false,
             };
@@ -64,6 +70,8 @@ impl Narrowest {
         }
         narrowest.extras.writable =
             writable.iter().filter(|path| !is_covered(path, &writable)).cloned().collect();
+        obeyed.retain(|path| !narrowest.extras.writable.contains(path));
+        narrowest.extras.writable.extend(obeyed);
         narrowest.extras.sockets = sockets.into_iter().collect();
         narrowest
     }
@@ -103,6 +111,16 @@ fn path_for(denial: &DenialEvidence, look: impl Fn(&Path) -> Found) -> Option<Pa
     }
     let nearest = path.ancestors().skip(1).find(|above| look(above) != Found::Nothing)?;
     (look(nearest) == Found::Directory).then(|| nearest.to_owned())
+}
+
+/// What was refused of what git obeys, if a grant of its directory would leave it closed.
+fn obeyed_for(
+    denial: &DenialEvidence,
+    git: &Path,
+    look: impl Fn(&Path) -> Found,
+) -> Option<PathBuf> {
+    let part = obeyed_part(target(denial)?, git)?;
+    matches!(look(&part), Found::Directory | Found::File).then_some(part)
 }
 
 /// Whether a path is opened by another one of them: it lies beneath that, and is not protected there.
@@ -189,10 +207,24 @@ mod tests {
         let refused = [
             denial(Create, "/ws/.git/index.lock", ProtectedName),
             denial(Create, "/ws/.git/refs/heads/main.lock", ProtectedName),
-            denial(Write, "/ws/.git/config", ProtectedName),
             denial(Rename, "/ws/.git/index", OutsideWritableRoots),
+            denial(Create, "/ws/.git/refs/heads/config.lock", ProtectedName),
         ];
         assert_eq!(granted(&refused), (vec!["/ws/.git".to_owned()], 0));
+    }
+
+    /// spec DECISIONS.54: What git obeys is part of the smallest grant only where it was refused itself, and
+    /// is named then.
+    #[test]
+    fn what_git_obeys_is_granted_by_its_own_name() {
+        for name in ["config", "config.lock"] {
+            let refused = [
+                denial(Create, "/ws/.git/index.lock", ProtectedName),
+                denial(Create, &format!("/ws/.git/{name}"), ProtectedName),
+            ];
+            let expected = ["/ws/.git", "/ws/.git/config"].map(str::to_owned).to_vec();
+            assert_eq!(granted(&refused), (expected, 0), "{name}");
+        }
     }
 
     /// spec DECISIONS.52: What no grant can open is named.
@@ -240,7 +272,7 @@ mod tests {
             denial(Write, "/data/file", OutsideWritableRoots),
             denial(Create, "/data/new", OutsideWritableRoots),
             denial(Create, "/data/in/new", OutsideWritableRoots),
-            denial(Write, "/ws/.git/config", ProtectedName),
+            denial(Write, "/ws/.git/index", ProtectedName),
             denial(Change, "/ws", OutsideWritableRoots),
         ];
         let expected = ["/data", "/ws", "/ws/.git"].map(str::to_owned).to_vec();

@@ -1,5 +1,6 @@
 //! The names that are protected, and how they are known.
 
+use super::home::can_be_kept_free;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
@@ -40,7 +41,7 @@ pub(super) fn protected_part(path: &Path) -> Option<PathBuf> {
 /// Whether a path is a directory of ours that keeps a protected name free while a cage is in use. To
 /// everybody else there is nothing.
 pub fn keeps_a_name_free(path: &Path) -> bool {
-    path.file_name().is_some_and(is_protected)
+    (path.file_name().is_some_and(is_protected) || can_be_kept_free(path))
         && path.symlink_metadata().is_ok_and(|found| is_placeholder(&found))
 }
 

@@ -300,7 +300,7 @@ fn is_fit_for_scratch(path: &Path) -> bool {
 
 /// Where the person is at home.
 pub(super) fn home(env: &BTreeMap<OsString, OsString>) -> Option<&Path> {
-    env.get(OsStr::new(HOME)).map(Path::new)
+    env.get(OsStr::new(HOME)).map(Path::new).filter(|home| home.is_absolute())
 }
 
 /// Where the person's own settings are.

@@ -125,6 +125,45 @@ fn the_persons_settings_are_protected_inside_a_root() {
     assert!(layout.absent.contains(&ws.join("u/.codex")));
 }
 
+/// spec DECISIONS.66: Where the home lies in a root that was named, what shells, logins, git and other programs
+/// obey there is read-only if it is there, and so are keys; directories of that kind that are not there are
+/// kept free.
+#[test]
+fn what_programs_obey_in_a_home_is_protected() {
+    let (_directory, root) = home();
+    let ws = root.join("ws");
+    for directory in [".ssh", ".config/nvim", ".cargo/bin", "dotfiles"] {
+        fs::create_dir_all(ws.join(directory)).unwrap();
+    }
+    for file in [".bashrc", ".bash_profile", ".gitconfig", ".cargo/config.toml", "dotfiles/zshrc"] {
+        fs::write(ws.join(file), "").unwrap();
+    }
+    symlink("dotfiles/zshrc", ws.join(".zshrc")).unwrap();
+    let expected = |open: bool| {
+        [
+            ("ws/.bashrc", open),
+            ("ws/.bash_profile", open),
+            ("ws/.ssh/authorized_keys", open),
+            ("ws/.gitconfig", open),
+            ("ws/.config/nvim/init.lua", open),
+            ("ws/.config/systemd/user/x.service", open),
+            ("ws/.cargo/config.toml", open),
+            ("ws/.cargo/bin/cargo", open),
+            ("ws/.zshrc", open),
+            ("ws/dotfiles/zshrc", open),
+            ("ws/.cargo/registry/x", true),
+            ("ws/.config/other", true),
+            ("ws/project/file", true),
+        ]
+    };
+    let layout = plain(&policy(vec![]), &ws, &env(&[("HOME", &ws)])).unwrap();
+    check(&layout, &root, &expected(false));
+    assert!(layout.absent.contains(&ws.join(".config/systemd")));
+    assert!(!layout.absent.contains(&ws.join(".profile")), "a shell would stop there");
+    let layout = plain(&policy(vec![]), &ws, &env(&[("HOME", &root.join("elsewhere"))])).unwrap();
+    check(&layout, &root, &expected(true));
+}
+
 #[test]
 fn a_root_that_was_named_is_writable_even_inside_a_protected_name() {
     let (_directory, root) = home();
@@ -302,24 +341,64 @@ fn a_grant_opens_what_it_names_and_nothing_else() {
     assert_eq!(opened, Layout::default());
 }
 
-/// spec DECISIONS.61: A grant for a protected directory opens all of it, and a grant for a part of
-/// one opens that part; what else is protected stays so.
+/// spec DECISIONS.61: A grant for a protected directory opens all of it but what git obeys, and a grant
+/// for a part of one opens that part; what else is protected stays so.
 #[test]
 fn a_grant_can_open_what_is_protected() {
     let (_directory, root) = home();
     let ws = root.join("ws");
     fs::create_dir_all(ws.join(".git/hooks")).unwrap();
     fs::create_dir_all(ws.join("sub/.git")).unwrap();
+    fs::create_dir_all(ws.join(".codex/deep")).unwrap();
     fs::write(ws.join(".git/index"), "").unwrap();
     let layout = with(&policy(vec![]), &ws, &[ws.join(".git")]).unwrap();
-    check(&layout, &root, &[("ws/.git/config", true), ("ws/sub/.git/config", false)]);
+    check(&layout, &root, &[("ws/.git/index", true), ("ws/sub/.git/config", false)]);
     check(&layout, &root, &[("ws/.codex", false), ("ws/file", true)]);
-    assert_eq!(layout.absent, [ws.join(".agents"), ws.join(".codex")], "none in the repository");
+    assert!(!layout.absent.contains(&ws.join(".git/.codex")), "it is no workspace");
+    let layout = with(&policy(vec![]), &ws, &[ws.join(".codex")]).unwrap();
+    check(&layout, &root, &[("ws/.codex/deep/file", true), ("ws/.git/index", false)]);
     let layout = with(&policy(vec![]), &ws, &[ws.join(".git/index")]).unwrap();
     check(&layout, &root, &[("ws/.git/index", true), ("ws/.git/hooks/x", false)]);
     let layout = with(&SandboxPolicy::ReadOnly, &ws, &[ws.join(".git")]).unwrap();
-    check(&layout, &root, &[("ws/.git/config", true), ("ws/file", false)]);
-    assert!(layout.absent.is_empty());
+    check(&layout, &root, &[("ws/.git/index", true), ("ws/file", false)]);
+}
+
+/// spec DECISIONS.64: A grant for a git directory leaves closed what git obeys in it, in its submodules and
+/// in its worktrees (`hooks`, `config`, `config.worktree`, `info/attributes`, and a `commondir` that is
+/// there), and keeps the names free that are not there, but for those that the grant names themselves.
+#[test]
+fn a_grant_for_a_git_directory_leaves_closed_what_git_obeys() {
+    let (_directory, root) = home();
+    let ws = root.join("ws");
+    for git in [".git", ".git/modules/a/b", ".git/worktrees/w", "store"] {
+        fs::create_dir_all(ws.join(git).join("info")).unwrap();
+        fs::write(ws.join(git).join("config"), "").unwrap();
+        fs::write(ws.join(git).join("HEAD"), "").unwrap();
+    }
+    fs::write(ws.join(".git/worktrees/w/commondir"), "../..").unwrap();
+    fs::create_dir_all(ws.join("tree")).unwrap();
+    fs::write(ws.join("tree/.git"), "gitdir: ../store\n").unwrap();
+    let layout = with(&policy(vec![]), &ws, &[ws.join(".git"), ws.join("store")]).unwrap();
+    for git in ["ws/.git", "ws/.git/modules/a/b", "ws/.git/worktrees/w", "ws/store"] {
+        for (name, open) in [
+            ("config", false),
+            ("config.worktree", false),
+            ("hooks/pre-commit", false),
+            ("info/attributes", false),
+            ("index.lock", true),
+            ("objects/00/11", true),
+            ("refs/heads/hooks", true),
+        ] {
+            check(&layout, &root, &[(&format!("{git}/{name}"), open)]);
+        }
+        assert!(layout.absent.contains(&root.join(git).join("hooks")), "{git}");
+    }
+    check(&layout, &root, &[("ws/.git/worktrees/w/commondir", false)]);
+    let named = [ws.join(".git"), ws.join(".git/config")];
+    let layout = with(&policy(vec![]), &ws, &named).unwrap();
+    check(&layout, &root, &[("ws/.git/config", true), ("ws/.git/hooks/pre-commit", false)]);
+    let mut roots = layout.roots.iter().map(|root| &root.path);
+    assert!(roots.all(|path| *path != named[1]), "a mount there could not be replaced by git");
 }
 
 #[test]

@@ -10,7 +10,7 @@ use super::resources::Followed;
 use super::state::{Fingerprint, GoOn, States};
 use super::{McpOptions, Workspace, roots};
 use crate::asking::ClientApprover;
-use crate::{OpenError, WantedSession};
+use crate::{OpenError, WantedSession, WorkspaceFrom};
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ClientCapabilities, InputRequest,
     InputRequests, InputRequiredResult,
@@ -298,6 +298,7 @@ impl Connection {
         let session = WantedSession {
             front_end: "mcp",
             workspace: wanted.clone(),
+            workspace_from: WorkspaceFrom::Client,
             approval_timeout: Some(self.options.approval_timeout),
             ..WantedSession::default()
         };

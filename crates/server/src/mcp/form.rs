@@ -9,7 +9,7 @@ use rmcp::model::{
 };
 use sandgate_protocol::{
     ApplyPatchApprovalRequest, ApprovalId, Event, ExecApprovalRequest, GrantScope, PatchChange,
-    PatchChangeKind, ReviewDecision, visible, visible_line,
+    PatchChangeKind, ReviewDecision, visible, visible_line, visible_remark,
 };
 use serde_json::Value;
 use std::fmt::Write as _;
@@ -168,11 +168,6 @@ fn shown_command(request: &ExecApprovalRequest) -> String {
         if request.denials.is_empty() { "May this run?" } else { "The sandbox blocked this." };
     // Writing to a string does not fail.
     let _ = writeln!(text, "{title}\n");
-    for (index, line) in request.command_text.lines().enumerate() {
-        let mark = if index == 0 { "$" } else { " " };
-        let _ = writeln!(text, "  {mark} {}", visible_line(line));
-    }
-    let _ = writeln!(text, "  in {}\n", shown_path(&request.cwd));
     for denial in request.denials.iter().take(MOST_DENIALS) {
         let _ = writeln!(text, "  blocked: {}", visible_line(&denial.to_string()));
     }
@@ -182,11 +177,19 @@ fn shown_command(request: &ExecApprovalRequest) -> String {
     }
     because(&mut text, request.agent.as_deref(), &request.reason);
     if let Some(why) = &request.justification {
-        let _ = writeln!(text, "  the model says: {}", indented(why));
+        let _ = writeln!(text, "  the model says: | {}", visible_remark(why));
     }
     if let Some(risk) = &request.risk {
-        let _ = writeln!(text, "  risk: {:?}. {}", risk.risk_level, indented(&risk.description));
+        let description = visible_remark(&risk.description);
+        let _ = writeln!(text, "  risk: {:?}. | {description}", risk.risk_level);
     }
+    // Last, just above the choices: nothing that was said of it can push it off the screen.
+    text.push('\n');
+    for (index, line) in request.command_text.lines().enumerate() {
+        let mark = if index == 0 { "$" } else { " " };
+        let _ = writeln!(text, "  {mark} {}", visible_line(line));
+    }
+    let _ = writeln!(text, "  in {}", shown_path(&request.cwd));
     text
 }
 

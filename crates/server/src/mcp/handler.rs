@@ -26,7 +26,8 @@ Some commands need the user's approval: the call waits for it, and a no comes ba
 words. If the user's program shows no question, tell the user to answer with `sandgate approvals` in a \
 terminal, or in the console of `sandgate serve`. If a command cannot work inside the sandbox, call it with sandbox_permissions \"require_escalated\" and \
 a justification of one sentence; do not look for ways around the sandbox. Use exec_command and write_stdin for \
-what lives on: shells, servers, REPLs.";
+what lives on: shells, servers, REPLs. If nothing can be written in the workspace, the user has not said that \
+it may be: tell them of `sandgate trust DIRECTORY`.";
 
 /// Which of the two protocols a request speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

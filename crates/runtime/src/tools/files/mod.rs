@@ -67,7 +67,7 @@ fn look_at(path: &Path, what: &str, invocation: &ToolInvocation<'_>) -> Result<(
         justification: None,
         agent: invocation.services.agent(),
     }))?;
-    let refused = refuse_secrets(path, config.home());
+    let refused = refuse_processes(path).and_then(|()| refuse_secrets(path, config.home()));
     let decision = match refused {
         Ok(()) => DecisionKind::Allowed,
         Err(_) => DecisionKind::Forbidden,
@@ -76,6 +76,29 @@ fn look_at(path: &Path, what: &str, invocation: &ToolInvocation<'_>) -> Result<(
     let decided = Decision { call_id: call_id(), decision, by, attempt: 1, feedback: None };
     ctx.record(&Record::Decided(decided))?;
     refused
+}
+
+/// What the kernel says of the machine that anybody may know.
+const OF_THE_MACHINE: &[&str] =
+    &["cpuinfo", "meminfo", "version", "loadavg", "uptime", "filesystems"];
+
+/// Whether a path, absolute and without links, is what the kernel says of processes, ours among them. A
+/// command in its sandbox sees its own only, and this process is in none.
+fn is_of_processes(path: &Path) -> bool {
+    let Ok(inside) = path.strip_prefix("/proc") else { return false };
+    !OF_THE_MACHINE.iter().any(|name| inside == Path::new(name))
+}
+
+fn refuse_processes(path: &Path) -> Result<(), CodexErr> {
+    match is_of_processes(path) {
+        false => Ok(()),
+        true => Err(CodexErr::Forbidden {
+            reason:
+                "what is in /proc is not read by this tool, which runs outside the sandbox. Use \
+                     shell with cat, which sees the processes of its own sandbox."
+                    .to_owned(),
+        }),
+    }
 }
 
 /// Refuses what holds secrets.
@@ -98,10 +121,14 @@ fn failed(reason: String) -> CodexErr {
     CodexErr::ToolExecutionFailed(reason)
 }
 
-/// Whether something is looked at: not what git keeps for itself, nor what keeps a name free.
+/// Whether something is looked at: not what git keeps for itself, nor what keeps a name free, nor what the
+/// kernel says of processes.
 fn is_listed(entry: &ignore::DirEntry) -> bool {
+    let path = entry.path();
     entry.depth() == 0
-        || (entry.file_name() != ".git" && !sandgate_sandbox::keeps_a_name_free(entry.path()))
+        || (entry.file_name() != ".git"
+            && !is_of_processes(path)
+            && !sandgate_sandbox::keeps_a_name_free(path))
 }
 
 /// A line as it is shown: harmless, and cut if it is too long.

@@ -83,7 +83,7 @@ pub(in crate::http) async fn begin(
         workspace: cwd,
         approval_policy: approval,
         sandbox_policy: mode.map(Into::into),
-        approval_timeout: None,
+        ..WantedSession::default()
     };
     let agent = WantedAgent {
         source: SessionSource::Interactive,
