@@ -268,6 +268,7 @@ fn names_above_the_workspace_cannot_be_made() {
 /// spec SANDBOX.94: Where the index of a repository has a submodule that nobody has fetched, a command
 /// cannot make a repository.
 #[test]
+#[expect(clippy::disallowed_methods, reason = "git prepares the repository")]
 fn a_submodule_cannot_be_made_up() {
     let cage = Cage::new();
     let script = "git init -q . && mkdir sub && git update-index --add --cacheinfo \

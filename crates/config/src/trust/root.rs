@@ -28,7 +28,12 @@ pub struct Project {
 pub fn find_project(directory: &Path) -> io::Result<Project> {
     let directory = dunce::canonicalize(directory)?;
     for candidate in directory.ancestors() {
-        let Ok(found) = candidate.join(".git").symlink_metadata() else { continue };
+        let dot_git = candidate.join(".git");
+        let Ok(found) = dot_git.symlink_metadata() else { continue };
+        // Git passes over a directory that is no repository. Such a one keeps the name free while a command is confined.
+        if found.is_dir() && dot_git.join("HEAD").symlink_metadata().is_err() {
+            continue;
+        }
         let root = candidate.to_owned();
         let main = if found.is_file() { main_repository(candidate) } else { None };
         return Ok(Project { trust_root: main.unwrap_or_else(|| root.clone()), root });

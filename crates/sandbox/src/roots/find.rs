@@ -124,8 +124,10 @@ impl Finder {
                     self.protect_place(&path);
                     self.protect_far(path);
                 }
-                Ok(found) if !is_placeholder(&found) => self.protect_far(path),
-                _ => self.keep_free(&path),
+                Ok(found) if is_placeholder(&found) => self.reserve(path),
+                Ok(_) => self.protect_far(path),
+                // It must go on to lead nowhere.
+                Err(_) => drop(self.follow(&path)),
             }
         }
         for path in there.into_iter().filter(|path| !named.contains(path)) {
