@@ -150,7 +150,11 @@ t(lambda: os.write(os.open(p, os.O_WRONLY), v.encode()))",
             "EROFS",
         )
         .seen(&[("create", "/sys/fs/cgroup/sg-probe", OUTSIDE)]),
-        Case::new("user-map", "t(lambda: w('/proc/1/uid_map'))", "EROFS|EPERM|EACCES"),
+        Case::new("user-map", "t(lambda: w('/proc/1/uid_map'))", "EROFS|EPERM|EACCES").seen(&[(
+            "write",
+            "/proc/1/uid_map",
+            OUTSIDE,
+        )]),
         Case::new("memory-device", "t(lambda: w('/dev/mem', os.O_RDWR))", "ENOENT"),
         Case::new("kernel-log", "t(lambda: w('/dev/kmsg'))", "ENOENT"),
         Case::new("console", "t(lambda: w('/dev/console'))", "ENOENT"),

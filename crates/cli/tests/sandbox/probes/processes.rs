@@ -65,11 +65,12 @@ t(lambda: sc('ioprio_set', 1, 0, 3 << 13))",
         "t(lambda: w('/proc/1/oom_score_adj'))",
         "EROFS|EACCES",
     )
-    .seen(&[("write", "/proc/1/oom_score_adj", OUTSIDE)])
-    .for_root(),
-    Case::new("name-of-keeper", "t(lambda: w('/proc/1/comm'))", "EROFS|EACCES")
-        .seen(&[("write", "/proc/1/comm", OUTSIDE)])
-        .for_root(),
+    .seen(&[("write", "/proc/1/oom_score_adj", OUTSIDE)]),
+    Case::new("name-of-keeper", "t(lambda: w('/proc/1/comm'))", "EROFS|EACCES").seen(&[(
+        "write",
+        "/proc/1/comm",
+        OUTSIDE,
+    )]),
     Case::new("group-of-another", "t(lambda: os.setpgid(0, CANARY))", "EPERM|ESRCH"),
     Case::new("message-queue-of-the-host", "t(lambda: os.listdir('/dev/mqueue'))", "ENOENT"),
     // Its first process is sandgate's, and deaf to what comes from inside.
@@ -85,8 +86,7 @@ t(lambda: w(VICTIM))",
     .seen(&[("write", "{out}/victim", OUTSIDE)]),
     Case::new("trace-keeper", "t(lambda: sc('ptrace', 0x4206, 1, 0, 0))", "EPERM"),
     Case::new("memory-of-keeper", "t(lambda: w('/proc/1/mem', os.O_RDWR))", "EROFS|EACCES")
-        .seen(&[("write", "/proc/1/mem", OUTSIDE)])
-        .for_root(),
+        .seen(&[("write", "/proc/1/mem", OUTSIDE)]),
     Case::new("environment-of-keeper", "t(lambda: open('/proc/1/environ', 'rb').read())", "EACCES"),
     Case::new(
         "descriptors-of-keeper",
