@@ -242,7 +242,7 @@ async fn many_files_are_done_all_or_not_at_all() {
 #[tokio::test]
 async fn a_git_directory_under_another_name_is_protected() {
     let scene = Scene::with(AskForApproval::Never, SandboxPolicy::workspace_write(), |config| {
-        config.config_home = Some(config.workspace.join("settings"))
+        config.config_home = Some(config.workspace.join("settings"));
     });
     let work = scene.path();
     for directory in ["store/g", "free", "settings"] {
