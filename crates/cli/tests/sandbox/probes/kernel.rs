@@ -114,29 +114,25 @@ v = open(p).read()
 t(lambda: os.write(os.open(p, os.O_WRONLY), v.encode()))",
             "EROFS|EACCES",
         )
-        .seen(&[("write", "/proc/sys/kernel/core_pattern", OUTSIDE)])
-        .for_root(),
+        .seen(&[("write", "/proc/sys/kernel/core_pattern", OUTSIDE)]),
         Case::new(
             "last-process-number",
             "t(lambda: w(there('/proc/sys/kernel/ns_last_pid')))",
             "EROFS|EACCES|EPERM",
         )
-        .seen(&[("write", "/proc/sys/kernel/ns_last_pid", OUTSIDE)])
-        .for_root(),
+        .seen(&[("write", "/proc/sys/kernel/ns_last_pid", OUTSIDE)]),
         Case::new(
             "network-switch",
             "t(lambda: os.open(there('/proc/sys/net/ipv4/ip_forward'), os.O_WRONLY))",
             "EROFS|EACCES",
         )
-        .seen(&[("write", "/proc/sys/net/ipv4/ip_forward", OUTSIDE)])
-        .for_root(),
+        .seen(&[("write", "/proc/sys/net/ipv4/ip_forward", OUTSIDE)]),
         Case::new(
             "system-request",
             "t(lambda: os.open(there('/proc/sysrq-trigger'), os.O_WRONLY))",
             "EROFS|EACCES",
         )
-        .seen(&[("write", "/proc/sysrq-trigger", OUTSIDE)])
-        .for_root(),
+        .seen(&[("write", "/proc/sysrq-trigger", OUTSIDE)]),
         Case::new(
             "control-groups",
             "t(lambda: os.open(there('/sys/fs/cgroup/cgroup.procs'), os.O_WRONLY))",
