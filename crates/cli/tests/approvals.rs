@@ -344,7 +344,8 @@ fn nothing_works_in_the_settings() {
         .unwrap();
     fs::write(world.path("calls"), "").unwrap();
     for cd in [".codex", ".codex/rules/deeper", "link", "link/rules"] {
-        let said = "lies in your settings";
+        // A link is not followed this far.
+        let refusals = ["lies in your settings", "is a link that a command could have made"];
         for words in [
             &["run", "--cd", cd, "--decide", "deny", "--", "touch made"][..],
             &["run", "--cd", cd, "--sandbox", "read-only", "--decide", "deny", "--", "true"],
@@ -354,7 +355,8 @@ fn nothing_works_in_the_settings() {
         ] {
             let outcome = world.sandgate(words);
             assert_eq!(outcome.code, Some(125), "{words:?}: {outcome:?}");
-            assert!(outcome.stderr.contains(said), "{words:?}: {outcome:?}");
+            let told = refusals.iter().any(|said| outcome.stderr.contains(said));
+            assert!(told, "{words:?}: {outcome:?}");
         }
         assert!(!world.path(cd).join("made").exists());
     }
