@@ -163,14 +163,14 @@ async fn a_grant_opens_what_it_names() {
     let git = session.ws().join(".git");
     fs::create_dir(&git).unwrap();
     fs::write(session.outside("other"), "before").unwrap();
-    let text = "for f in \"$OUT/victim\" \"$OUT/other\" .git/config; do \
+    let text = "for f in \"$OUT/victim\" \"$OUT/other\" .git/index .git/config; do \
                 echo x 2>/dev/null >> $f && echo ${f##*/}; done; true";
     let writable = |path: std::path::PathBuf| Extras { writable: vec![path], ..Default::default() };
     for _ in 0..2 {
         let done = widened(&session, text, &writable(session.outside("victim"))).await;
         assert_eq!(done.output.stdout.text, "victim\n");
         let done = widened(&session, text, &writable(git.clone())).await;
-        assert_eq!(done.output.stdout.text, "config\n");
+        assert_eq!(done.output.stdout.text, "index\n");
         assert_eq!(session.run(text).await.output.stdout.text, "");
     }
     assert_eq!(fs::read_to_string(session.outside("other")).unwrap(), "before");
