@@ -232,8 +232,8 @@ pub(crate) const CASES: &[Case] = &[
             step("me\n", waits(Has("postgres=#"))),
             step("\\q\n", exits(Any)),
         ],
-        note: "With its server on a socket in the workspace. While a query runs it waits for the server, \
-               not for input.",
+        note: "Outside the cage: from inside, the socket of a server that was started outside needs a grant. \
+               While a query runs it waits for the server, not for input.",
         ..PLAIN
     },
     Case {

@@ -2,7 +2,7 @@
 
 use crate::cases::{Answer, Beside, CASES, Case, Group, Output, Reason, Step};
 use crate::postgres::Server;
-use crate::scene::{PLACES, Reply, Scene, is_here};
+use crate::scene::{PLACES, Place, Reply, Scene, is_here};
 use serde_json::json;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -24,6 +24,10 @@ async fn hold(group: Group) {
             continue;
         }
         for place in PLACES {
+            // A server that was started outside is out of the cage's reach.
+            if case.beside == Beside::Postgres && place == Place::Caged {
+                continue;
+            }
             let scene = Scene::new(place);
             let server = match case.beside {
                 Beside::Nothing => Ok(None),

@@ -38,7 +38,12 @@ async fn the_person_at_the_client_says_yes() {
         else {
             panic!("{forms:?}")
         };
-        assert!(message.starts_with("May this run?\n\n  $ echo x > made\n  in "), "{message}");
+        assert!(
+            message.starts_with("May this run?\n\n  because: it writes to made\n"),
+            "{message}"
+        );
+        // The command is the last thing before the answers: nothing can push it away from them.
+        assert!(message.contains("\n\n  $ echo x > made\n  in "), "{message}");
         let schema = serde_json::to_value(requested_schema).unwrap();
         let words = schema["properties"]["decision"]["enum"].as_array().unwrap();
         for word in ["approve", "session", "deny", "abort"] {
