@@ -3,6 +3,7 @@
 use super::compare::{AGENT, LIBRARY, LIVE, MEMORY, SERVERS, SHELL, TRUE, WORK};
 use super::report::Report;
 use super::row::{Figures, Outcome, Quantity, Row};
+use super::sandbox::directories_of_tmp;
 use crate::peers::work::TASKS;
 use crate::peers::{PACKAGES, Peers, Sandbox};
 use crate::plot::{self, Bar, Colour};
@@ -29,6 +30,7 @@ pub(super) fn files(report: &Report, peers: &Peers, command: &str, day: &str) ->
     let mut page = TEXT.replace("{command}", command).replace("{day}", day);
     page = page.replace("{machine}", &machine(report)).replace("{versions}", &versions(peers));
     page = page.replace("{missing}", &missing(peers));
+    page = page.replace("{tmp}", &directories_of_tmp().to_string());
     let tables = [
         (TRUE, times(&of(report, TRUE), "p95")),
         (SHELL, times(&of(report, SHELL), "p95")),

@@ -16,6 +16,7 @@ mod spawn;
 pub(super) use confined::Confined;
 pub(super) use opens::{FLAG as LOOP_FLAG, run_loop};
 pub(super) use ordinary_user::Lent;
+pub(super) use spawn::directories_of_tmp;
 
 use super::session::Session;
 

@@ -149,7 +149,7 @@ fn first_command_with(
 }
 
 /// How many directories /tmp has as far down as it is searched.
-pub(super) fn directories_of_tmp() -> usize {
+pub(in crate::bench) fn directories_of_tmp() -> usize {
     fn count(directory: &std::path::Path, levels: usize) -> usize {
         let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
         let directories = entries.filter(|e| e.file_type().is_ok_and(|kind| kind.is_dir()));
