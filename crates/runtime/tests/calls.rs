@@ -491,6 +491,7 @@ async fn what_was_changed_while_a_person_thought_about_it_does_not_run() {
 /// configuration to the commands that follow, and the question says so.
 #[cfg(target_os = "linux")]
 #[tokio::test]
+#[expect(clippy::disallowed_methods, reason = "git makes the repository")]
 async fn a_git_directory_that_was_opened_keeps_its_hooks() {
     let scene = Scene::new(AskForApproval::OnRequest, SandboxPolicy::workspace_write());
     let git = |words: &[&str]| {

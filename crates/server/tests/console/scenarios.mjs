@@ -262,6 +262,8 @@ export async function longPatch({ page: open }) {
   check((await found.locator(".cut").count()) === 0, "it says that it is cut");
   await answer(page, "May these files be changed?", "y");
   await gone(found);
+  await go(page, "#/conversations");
+  await page.locator(".side-list a", { hasText: "go" }).click();
   await idle(page);
 }
 
