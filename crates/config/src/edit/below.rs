@@ -9,11 +9,12 @@ pub(super) use unix::HeldBelow;
 #[cfg(unix)]
 mod unix {
     use crate::file::{FileError, read_text};
-    use rustix::fs::{AtFlags, CWD, Mode, OFlags, mkdirat, openat, renameat, statat, unlinkat};
+    use rustix::fs::{
+        AtFlags, CWD, Mode, OFlags, fchmod, mkdirat, openat, renameat, statat, unlinkat,
+    };
     use rustix::io::Errno;
-    use std::fs::{File, Permissions};
+    use std::fs::File;
     use std::io::Write as _;
-    use std::os::unix::fs::PermissionsExt as _;
     use std::path::{Path, PathBuf};
 
     const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
@@ -83,8 +84,8 @@ mod unix {
             let made = openat(&self.directory, beside, flags, Mode::from_raw_mode(0o644));
             let mut file = File::from(made.map_err(|errno| refused(&self.path, "write", errno))?);
             if let Ok(old) = statat(&self.directory, &*self.name, AtFlags::SYMLINK_NOFOLLOW) {
-                file.set_permissions(Permissions::from_mode(old.st_mode & 0o777))
-                    .map_err(FileError::doing("write", &self.path))?;
+                fchmod(&file, Mode::from_raw_mode(old.st_mode & 0o777))
+                    .map_err(|errno| refused(&self.path, "write", errno))?;
             }
             file.write_all(text.as_bytes())
                 .and_then(|()| file.sync_all())
