@@ -201,17 +201,7 @@ impl Sandbox {
             }
             Self::Birdcage => words(&["-e", "/", "-w", &workspace, "-w", "/tmp", "--"]),
             Self::Hakoniwa => {
-                words(&[
-                    "run",
-                    "--rootdir",
-                    "/",
-                    "--unshare-all",
-                    "-w",
-                    "/tmp",
-                    "-w",
-                    &workspace,
-                    "--",
-                ]);
+                words(&["run", "--unshare-all", "-B", "/tmp:/tmp", "-w", &workspace, "--"]);
             }
             Self::Sandlock => {
                 words(&["run", "-r", "/", "-w", &workspace, "-w", "/tmp", "--"]);
