@@ -291,7 +291,7 @@ impl Line {
     fn caged(site: &Site, allowed: Allowed) -> Result<Self, LaunchError> {
         // The process ahead may look at it until it is gone.
         let cage;
-        let ahead = allowed.send_ahead(site, Of::Session)?;
+        let ahead = allowed.send_ahead(None, site.network(), Of::Session)?;
         cage = site.build().map_err(cannot_build)?;
         let (ours, theirs) = packet_pair().map_err(set_up)?;
         let mut names = cage.reservations().map_err(cannot_keep_free)?;
