@@ -15,7 +15,7 @@ use rustix::net::{
 };
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, WaitIdStatus, WaitOptions};
 use rustix::process::{kill_process, waitid, waitpid};
-use sandgate_sandbox::linux::{Of, Reservations, Site, Stuck};
+use sandgate_sandbox::linux::{Leftovers, Of, Reservations, Site, Stuck};
 use std::io::{self, IoSlice};
 use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -301,8 +301,8 @@ impl Line {
         keep.extend(names.descriptors().map(|fd| fd.as_raw_fd()));
         keep.sort_unstable();
         let mut nursery = |mode| {
-            let cell =
-                nursery::Cell { cage: &cage, names: &mut names, leftovers: &leftovers, mode };
+            let leftovers = Leftovers::in_bytes(&leftovers);
+            let cell = nursery::Cell { cage: &cage, names: &mut names, leftovers, mode };
             // SAFETY: this is a process that was just forked for it.
             unsafe { become_nursery(theirs.as_fd(), &keep, Some(cell)) }
         };
