@@ -55,6 +55,7 @@ use std::process::ExitCode;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
+    let head_start = sandbox::head_start();
     let asked = match linux_sandbox::is_meant() {
         true => linux_sandbox::read().map(Verb::Sandbox),
         false => arguments::read(),
@@ -70,7 +71,7 @@ fn main() -> ExitCode {
         Ok(Verb::Mcp(arguments)) => mcp::mcp(arguments),
         Ok(Verb::Serve(arguments)) => serve::serve(arguments),
         Ok(Verb::Patch(arguments)) => patch::patch(&arguments),
-        Ok(Verb::Sandbox(arguments)) => sandbox::sandbox(arguments),
+        Ok(Verb::Sandbox(arguments)) => sandbox::sandbox(arguments, head_start),
         Ok(Verb::Policy(arguments)) => policy::policy(arguments),
         #[cfg(unix)]
         Ok(Verb::Session(arguments)) => live::session(&arguments),

@@ -1,17 +1,18 @@
 //! `sandgate sandbox`: one command in the cage, in the person's own terminal.
 //!
-//! Nothing asynchronous is started and no thread: the command's guard is forked from this process.
+//! Nothing asynchronous is started and no thread: the command's guard is forked from this process. The
+//! namespaces of the cage are made while the command line and the settings are read.
 
 use crate::arguments::{as_text, usage_error};
 use crate::session::with_options;
 use crate::settings::{self, CliSettings, SettingsError};
 use crate::trust::Asked;
-use crate::{exit, notes};
+use crate::{exit, linux_sandbox, notes};
 use clap::error::ErrorKind;
 use sandgate_config::Origin;
 use sandgate_protocol::{DenialEvidence, Denials, Enforcement};
 use sandgate_protocol::{SandboxPolicy, SandboxType};
-use sandgate_runtime::{RuntimeError, TerminalOutcome, TerminalRequest};
+use sandgate_runtime::{HeadStart, RuntimeError, TerminalOutcome, TerminalRequest};
 use sandgate_runtime::{enforcement, run_in_terminal_as_person, unfinished_roots};
 use std::ffi::OsString;
 use std::io::{self, IsTerminal as _, Write as _};
@@ -217,8 +218,19 @@ pub(crate) fn understand(cli: CliSandbox) -> Result<SandboxArguments, clap::Erro
     Ok(SandboxArguments::Run { command, confined, workspace, report })
 }
 
+/// Begins with what every confined command needs, if this program's own command line looks as if there
+/// were one.
+pub(crate) fn head_start() -> HeadStart {
+    let mut words = std::env::args_os().skip(1);
+    let is_meant = linux_sandbox::is_meant() || words.next().is_some_and(|word| word == "sandbox");
+    match is_meant && words.any(|word| word == "--") {
+        true => HeadStart::begin(),
+        false => HeadStart::default(),
+    }
+}
+
 /// Does it and says how this program is to end.
-pub(crate) fn sandbox(arguments: SandboxArguments) -> ExitCode {
+pub(crate) fn sandbox(arguments: SandboxArguments, head_start: HeadStart) -> ExitCode {
     let (SandboxArguments::Status { confined, workspace, .. }
     | SandboxArguments::Run { confined, workspace, .. }) = &arguments;
     let policy = match confined.policy(workspace) {
@@ -234,18 +246,25 @@ pub(crate) fn sandbox(arguments: SandboxArguments) -> ExitCode {
             }
         }
         SandboxArguments::Run { command, workspace, report, .. } => {
-            run(command, policy, workspace, report)
+            run(command, policy, workspace, report, head_start)
         }
     };
     ExitCode::from(code)
 }
 
-fn run(command: Vec<String>, policy: SandboxPolicy, workspace: PathBuf, report: Report) -> u8 {
+fn run(
+    command: Vec<String>,
+    policy: SandboxPolicy,
+    workspace: PathBuf,
+    report: Report,
+    head_start: HeadStart,
+) -> u8 {
     let env = std::env::vars_os().collect();
     if policy == SandboxPolicy::DangerFullAccess {
         let _ = io::stderr().write_all(&notes::unconfined());
     }
-    match run_in_terminal_as_person(TerminalRequest { command, policy, workspace, env }) {
+    let request = TerminalRequest { command, policy, workspace, env };
+    match run_in_terminal_as_person(request, head_start) {
         Ok(outcome) => {
             // Whoever closed standard error does not want to know.
             let _ = io::stderr().write_all(&said_of(&outcome, report));

@@ -2,9 +2,15 @@
 
 use crate::error::SpawnError;
 use crate::handle::Exit;
+#[cfg(target_os = "linux")]
+use crate::sys::Forerunner;
 use crate::sys::{Held, LaunchError, in_place};
 use sandgate_protocol::Denials;
+#[cfg(target_os = "linux")]
+use sandgate_protocol::NetworkAccess;
 use sandgate_sandbox::ExecEnv;
+#[cfg(target_os = "linux")]
+use sandgate_sandbox::linux::Of;
 
 /// A command that ran in the caller's terminal.
 #[derive(Debug)]
@@ -34,6 +40,26 @@ impl RanInTerminal {
     }
 }
 
+/// The start of a command in the terminal, before it is known which. On Linux the namespaces of its cage
+/// are made meanwhile, without the network; they are of use if the command turns out to be confined so, and
+/// gone without a trace otherwise, or when this is dropped.
+#[derive(Default)]
+pub struct HeadStart {
+    #[cfg(target_os = "linux")]
+    sent: Option<Forerunner>,
+}
+
+impl HeadStart {
+    /// Begins. For a program with one thread; nothing is lost where it cannot be done.
+    #[must_use]
+    pub fn begin() -> Self {
+        #[cfg(target_os = "linux")]
+        return Self { sent: Forerunner::send(NetworkAccess::Restricted, Of::Job).ok() };
+        #[cfg(not(target_os = "linux"))]
+        return Self {};
+    }
+}
+
 /// Runs a command with this program's own standard streams and terminal, and waits for it. On Linux
 /// and Windows everything that it started ends with it.
 ///
@@ -45,25 +71,29 @@ impl RanInTerminal {
 ///
 /// # Errors
 /// When the command could not be started, or could not be confined as its grant says.
-pub fn run_in_terminal(env: &ExecEnv) -> Result<RanInTerminal, SpawnError> {
+pub fn run_in_terminal(env: &ExecEnv, head_start: HeadStart) -> Result<RanInTerminal, SpawnError> {
     SpawnError::check(env)?;
-    run(env).map_err(|e| SpawnError::from_launch(env, e))
+    run(env, head_start).map_err(|e| SpawnError::from_launch(env, e))
 }
 
 #[cfg(target_os = "linux")]
-fn run(env: &ExecEnv) -> Result<RanInTerminal, LaunchError> {
+fn run(env: &ExecEnv, HeadStart { sent }: HeadStart) -> Result<RanInTerminal, LaunchError> {
     match env.site() {
-        Some(site) => in_place::run(env, site),
-        None => Err(in_place::become_unconfined(env)),
+        Some(site) => in_place::run(env, site, sent),
+        None => {
+            // The command would have it as a child that it does not know.
+            drop(sent);
+            Err(in_place::become_unconfined(env))
+        }
     }
 }
 
 #[cfg(all(unix, not(target_os = "linux")))]
-fn run(env: &ExecEnv) -> Result<RanInTerminal, LaunchError> {
+fn run(env: &ExecEnv, _: HeadStart) -> Result<RanInTerminal, LaunchError> {
     Err(in_place::become_command(env))
 }
 
 #[cfg(windows)]
-fn run(env: &ExecEnv) -> Result<RanInTerminal, LaunchError> {
+fn run(env: &ExecEnv, _: HeadStart) -> Result<RanInTerminal, LaunchError> {
     in_place::run(env).map(|exit| RanInTerminal { exit, ..RanInTerminal::default() })
 }

@@ -80,7 +80,7 @@ pub use drive::{OutputSink, Stragglers};
 pub use error::SpawnError;
 pub use execute::{ExecuteOptions, Executed, execute};
 pub use handle::{Exit, ProcessHandle, SpawnedProcess};
-pub use in_terminal::{RanInTerminal, run_in_terminal};
+pub use in_terminal::{HeadStart, RanInTerminal, run_in_terminal};
 #[cfg(unix)]
 pub use live::with_marks;
 pub use live::{

@@ -121,6 +121,8 @@ pub use sandgate_patch::LARGEST_TEXT as LARGEST_PATCH;
 pub use sandgate_policy::{
     Approvable, ApprovalKey, ApprovalRequirement, BypassSandbox, Extras, Terms,
 };
+/// The start of a command in the terminal, before it is known which.
+pub use sandgate_process::HeadStart;
 /// Whether a shell reads the person's profile first.
 pub use sandgate_process::Login;
 /// How much of an output a model is given.

@@ -2,6 +2,7 @@
 //! another one.
 
 use crate::error::RuntimeError;
+use sandgate_process::HeadStart;
 use sandgate_protocol::{Denials, Enforcement, SandboxPolicy};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -75,13 +76,15 @@ pub fn unfinished_roots(
 /// Runs a command that the person at the keyboard typed, confined as its policy says, with this
 /// program's standard streams and terminal.
 ///
-/// Call it in a program with one thread. A policy without a sandbox replaces the program by the
+/// Call it in a program with one thread. `head_start` is what that program began before it knew all of the
+/// request, if it did. A policy without a sandbox replaces the program by the
 /// command, and on macOS so does one with a sandbox.
 ///
 /// # Errors
 /// When the command was not started.
 pub fn run_in_terminal_as_person(
     request: TerminalRequest,
+    head_start: HeadStart,
 ) -> Result<TerminalOutcome, RuntimeError> {
     use sandgate_policy::Grant;
     use sandgate_protocol::ExecExpiration;
@@ -94,7 +97,7 @@ pub fn run_in_terminal_as_person(
     let workspace = params.cwd.clone();
     let grant = Grant::sandboxed_by_person(params, policy, workspace);
     let env = sandgate_sandbox::SandboxManager::new().transform(grant)?;
-    let ran = sandgate_process::run_in_terminal(&env)?;
+    let ran = sandgate_process::run_in_terminal(&env, head_start)?;
     #[cfg(target_os = "linux")]
     let notes = env.site().map(|site| site.notes()).unwrap_or_default();
     #[cfg(not(target_os = "linux"))]

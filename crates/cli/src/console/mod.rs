@@ -3,7 +3,7 @@
 use crate::approvals::{conclude, print, run};
 use crate::{exit, notes};
 use sandgate_protocol::{SandboxPolicy, visible, visible_line};
-use sandgate_runtime::{TerminalRequest, run_in_terminal_as_person};
+use sandgate_runtime::{HeadStart, TerminalRequest, run_in_terminal_as_person};
 use std::io::{self, Write as _};
 use std::process::ExitCode;
 
@@ -53,7 +53,7 @@ fn open(address: String) -> ExitCode {
         workspace: "/".into(),
         env: std::env::vars_os().collect(),
     };
-    let error = match run_in_terminal_as_person(request) {
+    let error = match run_in_terminal_as_person(request, HeadStart::default()) {
         Ok(ended) => return ExitCode::from(exit::of_code(ended.exit_code)),
         Err(error) => format!("it could not be opened: {error}"),
     };

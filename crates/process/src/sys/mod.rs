@@ -8,7 +8,7 @@
 #[cfg(target_os = "linux")]
 mod linux;
 #[cfg(target_os = "linux")]
-pub(crate) use linux::{Job, Nursery, Remote, Sight, in_place, pause};
+pub(crate) use linux::{Forerunner, Job, Nursery, Remote, Sight, in_place, pause};
 
 #[cfg(all(unix, not(target_os = "linux")))]
 mod macos;

@@ -70,7 +70,8 @@ pub struct Entry {
 }
 
 impl Entry {
-    pub(super) fn new(network: NetworkAccess) -> Self {
+    /// The way of this process's user into a cage with or without the network.
+    pub fn new(network: NetworkAccess) -> Self {
         let map = |number: u32| CString::new(format!("{number} {number} 1\n")).unwrap_or_default();
         let uid_map = map(rustix::process::geteuid().as_raw());
         let gid_map = map(rustix::process::getegid().as_raw());
@@ -112,6 +113,8 @@ impl Entry {
         if flags.contains(UnshareFlags::NEWNET) {
             network::loopback_up().map_err(Stuck::at("bring the loopback up"))?;
         }
+        devices::lay_out()?;
+        sys::limit_capabilities();
         Ok(Mode::Namespaces)
     }
 
@@ -138,15 +141,16 @@ impl Cage {
         sys::new_session_keyring();
         match mode {
             Mode::Namespaces => self.lay_out_files(reservations)?,
-            Mode::LandlockOnly if self.inside().holds_files_alone() => {}
+            Mode::LandlockOnly if self.inside().holds_files_alone() => {
+                // This process needs its own for the jobs to come.
+                sys::limit_capabilities();
+            }
             Mode::LandlockOnly => {
                 // The filter by itself holds no file.
                 let step = "find namespaces or Landlock here";
                 return Err(Stuck { step, errno: libc::ENOSYS });
             }
         }
-        // This process needs its own for the jobs to come.
-        sys::limit_capabilities();
         Ok(())
     }
 
@@ -162,10 +166,10 @@ impl Cage {
             let copy = root.and_then(|root| copy_of(&root));
             *slot = Some(copy.map_err(Stuck::at("copy a writable root"))?);
         }
-        let devices = devices::Devices::hold()?;
-        sys::mount_attributes(CWD, c"/", sys::Recursive::Yes, sys::READ_ONLY | sys::NO_SETUID)
+        // The devices too: what is written to one reaches it all the same; its mode and its owner stay.
+        sys::mount_attributes(CWD, c"/", sys::READ_ONLY | sys::NO_SETUID)
             .map_err(Stuck::at("make the file system read-only"))?;
-        devices.lay_out()?;
+        devices::mount_what_is_written_to()?;
         let mut copies = copies.iter().flatten();
         for Step { path, kind, number, passing } in &self.steps {
             if matches!(kind, Kind::Reserved(index) if !reservations.is_taken(*index)) {
@@ -174,7 +178,7 @@ impl Cage {
             let laid = match kind {
                 Kind::Root => copies.next().map_or(Ok(()), |copy| {
                     let attributes = sys::NO_SETUID | sys::NO_DEVICES;
-                    sys::mount_attributes(copy, c"", sys::Recursive::Yes, attributes)?;
+                    sys::mount_attributes(copy, c"", attributes)?;
                     place(copy, &open_same(&**path, *number)?)
                 }),
                 Kind::Protect | Kind::Reserved(_) => {
@@ -229,6 +233,6 @@ pub(super) fn protect(path: &CStr) -> Result<(), Errno> {
 
 fn protect_opened(target: &OwnedFd) -> Result<(), Errno> {
     let copy = copy_of(target)?;
-    sys::mount_attributes(&copy, c"", sys::Recursive::Yes, sys::READ_ONLY)?;
+    sys::mount_attributes(&copy, c"", sys::READ_ONLY)?;
     place(&copy, target)
 }

@@ -12,7 +12,7 @@
 use super::cage::Absent;
 use super::same::{must_be_there, open_same};
 use super::{Cage, Stuck};
-use crate::roots::PLACEHOLDER_MODE;
+use crate::roots::{MOST_KEPT_FREE, PLACEHOLDER_MODE};
 use crate::sys::{Inherited, Kept};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd, RawFd};
 use rustix::fs::{
@@ -105,26 +105,22 @@ impl Reservations {
         Ok(())
     }
 
-    /// What is left to do about them, for a process that drops the rest of its memory.
+    /// What is left to do about them, for a process that drops the rest of its memory: see
+    /// [`Leftovers::in_bytes`].
     ///
     /// # Errors
     /// When they are too many, or there is no memory for it.
-    pub fn leftovers(&self) -> io::Result<Kept<Leftovers>> {
-        let nowhere = Leftover { parent: Inherited::NONE, path: 0, name: 0 };
-        let mut all = Box::new(Leftovers { places: [nowhere; MAX_PLACES], paths: [0; MAX_PATHS] });
-        let too_many = || io::Error::other("too many protected names are to be kept free");
-        let mut used = 0;
-        for (index, place) in self.places.iter().enumerate() {
-            let path = place.path.to_bytes_with_nul();
-            let slot = all.places.get_mut(index).ok_or_else(too_many)?;
-            slot.parent = Inherited::new(place.parent.as_fd());
-            slot.path = used;
-            slot.name = used + path.len() - place.name.to_bytes_with_nul().len();
-            let room = all.paths.get_mut(used..used + path.len()).ok_or_else(too_many)?;
-            room.copy_from_slice(path);
-            used += path.len();
+    pub fn leftovers(&self) -> io::Result<Kept<[u8]>> {
+        if self.places.len() > Leftovers::MOST {
+            return Err(io::Error::other("too many protected names are to be kept free"));
         }
-        Kept::new(&all)
+        let mut bytes = Vec::new();
+        for Place { parent, name, path, .. } in &self.places {
+            bytes.extend(Inherited::new(parent.as_fd()).number().to_ne_bytes());
+            bytes.extend(name.to_bytes_with_nul());
+            bytes.extend(path.to_bytes_with_nul());
+        }
+        Kept::bytes(&bytes)
     }
 
     /// Whether the name at this index stands for something that must be made read-only.
@@ -154,24 +150,15 @@ impl Reservations {
     }
 }
 
-/// The most names that are kept free at once, and the length of all their paths together.
-const MAX_PLACES: usize = crate::roots::MOST_KEPT_FREE;
-const MAX_PATHS: usize = 256 * 1024;
-
-/// Where directories of ours may be left, without a pointer.
+/// Where directories of ours may be left: for each the number of the descriptor of the directory that it
+/// is in, its name and all of its path, both ended by a NUL.
 #[derive(Debug, Clone, Copy)]
-pub struct Leftovers {
-    places: [Leftover; MAX_PLACES],
-    /// Each ended by a NUL.
-    paths: [u8; MAX_PATHS],
-}
+pub struct Leftovers<'a>(&'a [u8]);
 
-#[derive(Debug, Clone, Copy)]
-struct Leftover {
+struct Leftover<'a> {
     parent: Inherited,
-    /// Where the whole path and where its last name begins.
-    path: usize,
-    name: usize,
+    name: &'a CStr,
+    path: &'a CStr,
 }
 
 /// Takes away what this process's own mount namespace has mounted on a name, so that it can be removed.
@@ -180,16 +167,20 @@ fn uncover(path: &CStr) {
     let _ = unmount(path, UnmountFlags::DETACH | UnmountFlags::NOFOLLOW);
 }
 
-impl Leftovers {
+impl<'a> Leftovers<'a> {
     /// How many there can be.
-    pub const MOST: usize = MAX_PLACES;
+    pub const MOST: usize = MOST_KEPT_FREE;
+
+    /// As [`Reservations::leftovers`] has written them.
+    pub fn in_bytes(bytes: &'a [u8]) -> Self {
+        Self(bytes)
+    }
 
     /// The descriptors that [`Leftovers::remove`] needs, in order.
-    pub fn descriptors<'a>(&self, into: &'a mut [RawFd; Self::MOST]) -> &'a [RawFd] {
+    pub fn descriptors<'b>(&self, into: &'b mut [RawFd; MOST_KEPT_FREE]) -> &'b [RawFd] {
         let mut count = 0;
-        let used = self.places.iter().map(|place| place.parent.number()).filter(|fd| *fd >= 0);
-        for (to, from) in into.iter_mut().zip(used) {
-            *to = from;
+        for (to, from) in into.iter_mut().zip(self.places()) {
+            *to = from.parent.number();
             count += 1;
         }
         let used = into.get_mut(..count).unwrap_or_default();
@@ -200,18 +191,28 @@ impl Leftovers {
     /// Removes every directory of ours that no other cage uses; this one's mounts go first. Allocates
     /// nothing.
     pub fn remove(&self) {
-        for place in &self.places {
-            if let (Some(parent), Some(path), Some(name)) =
-                (place.parent.borrow(), self.text(place.path), self.text(place.name))
-            {
+        for Leftover { parent, name, path } in self.places() {
+            if let Some(parent) = parent.borrow() {
                 uncover(path);
                 let _ = remove(parent, name);
             }
         }
     }
 
-    fn text(&self, start: usize) -> Option<&CStr> {
-        CStr::from_bytes_until_nul(self.paths.get(start..)?).ok()
+    fn places(&self) -> impl Iterator<Item = Leftover<'a>> {
+        fn text<'a>(rest: &mut &'a [u8]) -> Option<&'a CStr> {
+            let all: &'a [u8] = rest;
+            let text = CStr::from_bytes_until_nul(all).ok()?;
+            *rest = all.get(text.to_bytes_with_nul().len()..)?;
+            Some(text)
+        }
+        let mut rest = self.0;
+        std::iter::from_fn(move || {
+            let (number, more) = rest.split_first_chunk()?;
+            rest = more;
+            let parent = Inherited::numbered(RawFd::from_ne_bytes(*number));
+            Some(Leftover { parent, name: text(&mut rest)?, path: text(&mut rest)? })
+        })
     }
 }
 

@@ -1,6 +1,6 @@
 //! What a cage is to be built from.
 
-use super::{Cage, CageError, Entry};
+use super::{Cage, CageError};
 use crate::Layout;
 use crate::roots::Unsearched;
 use sandgate_protocol::NetworkAccess;
@@ -12,19 +12,18 @@ use std::sync::{Mutex, PoisonError};
 pub struct Site {
     roots: Unsearched,
     network: NetworkAccess,
-    entry: Entry,
     /// What the search for the newest cage found.
     newest: Mutex<Option<Layout>>,
 }
 
 impl Site {
     pub(super) fn new(roots: Unsearched, network: NetworkAccess) -> Self {
-        Self { roots, network, entry: Entry::new(network), newest: Mutex::default() }
+        Self { roots, network, newest: Mutex::default() }
     }
 
-    /// The way in.
-    pub fn entry(&self) -> &Entry {
-        &self.entry
+    /// Whether those in there reach the network, which is all that the way in depends on.
+    pub fn network(&self) -> NetworkAccess {
+        self.network
     }
 
     /// Builds a cage. The roots are searched each time: what was found for another cage may have been

@@ -2,6 +2,7 @@
 
 use rustix::fd::{BorrowedFd, RawFd};
 use rustix::mm::{MapFlags, MprotectFlags, ProtFlags, mmap_anonymous, mprotect, munmap};
+use std::ffi::c_void;
 use std::io;
 use std::ops::Deref;
 use std::ptr::{self, NonNull};
@@ -9,25 +10,51 @@ use std::ptr::{self, NonNull};
 /// A value without pointers, in a read-only mapping of its own. A process that is forked from the one
 /// that made it can go on reading it whatever it drops of the rest of its memory.
 #[derive(Debug)]
-pub struct Kept<T: Copy + 'static>(NonNull<T>);
+pub struct Kept<T: ?Sized + 'static>(NonNull<T>);
 
 impl<T: Copy + 'static> Kept<T> {
     pub(crate) fn new(value: &T) -> io::Result<Self> {
-        let access = ProtFlags::READ | ProtFlags::WRITE;
-        // SAFETY: an anonymous mapping at an address of the kernel's choice overlaps nothing.
-        let mapping = unsafe {
-            mmap_anonymous(ptr::null_mut(), size_of::<T>().max(1), access, MapFlags::PRIVATE)
-        }?;
-        let kept = Self(NonNull::new(mapping.cast()).ok_or(io::ErrorKind::OutOfMemory)?);
+        let kept = Self(map(size_of::<T>())?.cast());
         // SAFETY: the mapping is as large as the value, aligned to a page, and nobody else's.
         unsafe { ptr::copy_nonoverlapping(value, kept.0.as_ptr(), 1) };
-        // SAFETY: nothing has a reference into the mapping yet.
-        unsafe { mprotect(mapping, size_of::<T>().max(1), MprotectFlags::READ) }?;
-        Ok(kept)
+        kept.close()
     }
 }
 
-impl<T: Copy + 'static> Deref for Kept<T> {
+impl Kept<[u8]> {
+    /// The same for bytes. Of what is not used no memory is taken.
+    pub(crate) fn bytes(bytes: &[u8]) -> io::Result<Self> {
+        let start = map(bytes.len())?.cast();
+        let kept = Self(NonNull::slice_from_raw_parts(start, bytes.len()));
+        // SAFETY: the mapping has room for as many bytes, and is nobody else's.
+        unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), start.as_ptr(), bytes.len()) };
+        kept.close()
+    }
+}
+
+fn map(size: usize) -> io::Result<NonNull<c_void>> {
+    let access = ProtFlags::READ | ProtFlags::WRITE;
+    // SAFETY: an anonymous mapping at an address of the kernel's choice overlaps nothing.
+    let mapping =
+        unsafe { mmap_anonymous(ptr::null_mut(), size.max(1), access, MapFlags::PRIVATE) }?;
+    NonNull::new(mapping).ok_or(io::ErrorKind::OutOfMemory.into())
+}
+
+impl<T: ?Sized + 'static> Kept<T> {
+    /// Nobody writes to it any more.
+    fn close(self) -> io::Result<Self> {
+        // SAFETY: this is the whole mapping, and nothing has a reference into it yet.
+        unsafe { mprotect(self.0.as_ptr().cast(), self.size(), MprotectFlags::READ) }?;
+        Ok(self)
+    }
+
+    /// How large the mapping is.
+    fn size(&self) -> usize {
+        size_of_val(&**self).max(1)
+    }
+}
+
+impl<T: ?Sized + 'static> Deref for Kept<T> {
     type Target = T;
 
     fn deref(&self) -> &T {
@@ -36,17 +63,17 @@ impl<T: Copy + 'static> Deref for Kept<T> {
     }
 }
 
-impl<T: Copy + 'static> Drop for Kept<T> {
+impl<T: ?Sized + 'static> Drop for Kept<T> {
     fn drop(&mut self) {
         // SAFETY: it was mapped with this size, and no reference outlives this value.
-        let _ = unsafe { munmap(self.0.as_ptr().cast(), size_of::<T>().max(1)) };
+        let _ = unsafe { munmap(self.0.as_ptr().cast(), self.size()) };
     }
 }
 
 // SAFETY: it is the only owner of a value that never changes.
-unsafe impl<T: Copy + Send> Send for Kept<T> {}
+unsafe impl<T: ?Sized + Send> Send for Kept<T> {}
 // SAFETY: it only gives out shared references.
-unsafe impl<T: Copy + Sync> Sync for Kept<T> {}
+unsafe impl<T: ?Sized + Sync> Sync for Kept<T> {}
 
 /// A descriptor that somebody else owns, by its number: the host, which keeps it open as long as
 /// values like this one are used, and the processes that are forked from it, which inherit it.
@@ -59,6 +86,11 @@ impl Inherited {
 
     pub(crate) fn new(fd: BorrowedFd<'_>) -> Self {
         Self(rustix::fd::AsRawFd::as_raw_fd(&fd))
+    }
+
+    /// One by its number, as [`Inherited::number`] gave it.
+    pub(crate) const fn numbered(number: RawFd) -> Self {
+        Self(number)
     }
 
     pub(crate) fn number(self) -> RawFd {

@@ -26,13 +26,6 @@ pub(crate) const NO_SETUID: u64 = libc::MOUNT_ATTR_NOSUID;
 /// Device files on this mount open nothing.
 pub(crate) const NO_DEVICES: u64 = libc::MOUNT_ATTR_NODEV;
 
-/// Whether the mounts beneath a mount are meant too.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Recursive {
-    Yes,
-    No,
-}
-
 fn done(result: libc::c_long) -> Result<(), Errno> {
     if result >= 0 {
         return Ok(());
@@ -100,17 +93,13 @@ pub(crate) fn has_filters() -> bool {
     .is_ok()
 }
 
-/// Adds attributes to a mount.
+/// Adds attributes to a mount and to those beneath it.
 pub(crate) fn mount_attributes(
     directory: impl AsFd,
     path: &CStr,
-    recursive: Recursive,
     attributes: u64,
 ) -> Result<(), Errno> {
-    let mut flags = libc::AT_EMPTY_PATH;
-    if recursive == Recursive::Yes {
-        flags |= libc::AT_RECURSIVE;
-    }
+    let flags = libc::AT_EMPTY_PATH | libc::AT_RECURSIVE;
     let wanted =
         libc::mount_attr { attr_set: attributes, attr_clr: 0, propagation: 0, userns_fd: 0 };
     // SAFETY: a C string and a live structure of the size that is named; nothing is written back.
@@ -134,7 +123,8 @@ pub(crate) fn new_session_keyring() {
     unsafe { libc::syscall(libc::SYS_keyctl, JOIN_SESSION_KEYRING, ptr::null::<u8>()) };
 }
 
-/// Sees to it that no exec gives a capability, root's neither. Those that are there stay.
+/// Sees to it that no exec gives a capability, root's neither. Those that are there stay. Leaves the C
+/// library's `errno` alone.
 pub(crate) fn limit_capabilities() {
     use rustix::thread::CapabilitiesSecureBits as Bits;
     let locked = Bits::NO_ROOT
@@ -145,10 +135,9 @@ pub(crate) fn limit_capabilities() {
         | Bits::NO_CAP_AMBIENT_RAISE_LOCKED;
     // Without the capability to say so there is none to gain by an exec either.
     let _ = rustix::thread::set_capabilities_secure_bits(locked);
-    for capability in 0..64 {
-        // SAFETY: only integers.
-        let dropped = unsafe { libc::prctl(libc::PR_CAPBSET_DROP, capability, 0, 0, 0) };
-        if dropped != 0 {
+    for number in 0..64 {
+        let capability = CapabilitySet::from_bits_retain(1 << number);
+        if rustix::thread::remove_capability_from_bounding_set(capability).is_err() {
             // Numbers that this kernel does not know, and having no right to drop any.
             break;
         }

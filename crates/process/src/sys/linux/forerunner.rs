@@ -4,6 +4,9 @@
 //! does, and neither needs the other. The forerunner shares the memory and the descriptors of whoever
 //! sends it ahead: making it copies nothing, and the process that it forks in the end has all that was
 //! found meanwhile. That process is its maker's child, not its own. The forerunner then goes.
+//!
+//! Which namespaces a cage has depends on hardly anything, so a program that is about to confine something
+//! can send one ahead before it knows what.
 
 use super::nursery::Allowed;
 use super::raw::{self, ChildStack, Forked, NeverReturn};
@@ -12,45 +15,56 @@ use rustix::event::{EventfdFlags, eventfd};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
-use sandgate_sandbox::linux::{Entry, Mode, Of, Site, Stuck};
+use sandgate_protocol::NetworkAccess;
+use sandgate_sandbox::linux::{Entry, Mode, Of, Stuck};
 use std::ffi::{c_int, c_void};
 use std::ptr::NonNull;
 
 /// Such a process, seen from its maker.
-pub(super) struct Forerunner<'a> {
+pub(crate) struct Forerunner {
     /// Until it has been waited for.
     pid: Option<Pid>,
+    /// What it makes namespaces for.
+    network: NetworkAccess,
+    of: Of,
     /// Ours to free, once the other process has ended.
-    errand: NonNull<Errand<'a>>,
+    errand: NonNull<Errand>,
     stack: ChildStack,
 }
 
 /// Who forks the process that lives in a cage.
-pub(super) enum Ahead<'a> {
+pub(super) enum Ahead {
     /// A forerunner, into namespaces.
-    Forerunner(Forerunner<'a>),
+    Forerunner(Forerunner),
     /// We, because there are none to be had.
     Nobody,
 }
 
 impl Allowed {
-    /// Has the namespaces of a cage made, if they may be.
-    pub(super) fn send_ahead(self, site: &Site, of: Of) -> Result<Ahead<'_>, LaunchError> {
-        match self {
-            Self::Namespaces => Forerunner::send(site.entry(), of)
+    /// Has the namespaces of a cage made, if they may be and `sent` is not one that does so already.
+    pub(super) fn send_ahead(
+        self,
+        sent: Option<Forerunner>,
+        network: NetworkAccess,
+        of: Of,
+    ) -> Result<Ahead, LaunchError> {
+        let fits = |sent: &Forerunner| (sent.network, sent.of) == (network, of);
+        match (self, sent.filter(fits)) {
+            (Self::Namespaces, Some(sent)) => Ok(Ahead::Forerunner(sent)),
+            (Self::Namespaces, None) => Forerunner::send(network, of)
                 .map(Ahead::Forerunner)
                 .map_err(|errno| LaunchError::new(Stage::Fork, errno)),
-            Self::Nothing => Ok(Ahead::Nobody),
+            (Self::Nothing, _) => Ok(Ahead::Nobody),
         }
     }
 }
 
-impl<'a> Ahead<'a> {
+impl Ahead {
     /// Forks a process that does `task`, which is told what holds it. Says which process that is.
     ///
     /// # Safety
     /// `task` must make only kernel calls and never return.
-    pub(super) unsafe fn fork(self, task: Task<'a>) -> Result<Pid, LaunchError> {
+    pub(super) unsafe fn fork(self, task: &mut impl FnMut(Mode)) -> Result<Pid, LaunchError> {
         match self {
             // SAFETY: the caller's promise.
             Self::Forerunner(forerunner) => unsafe { forerunner.fork(task) },
@@ -69,18 +83,18 @@ impl<'a> Ahead<'a> {
 }
 
 /// What both processes use, each in its turn.
-struct Errand<'a> {
-    orders: Orders<'a>,
+struct Errand {
+    orders: Orders,
     /// What the process that it forks does. Written by the maker before the forerunner is told to.
-    task: Option<Task<'a>>,
+    task: Option<Task>,
     /// Written by the forerunner before it ends: how far it came, and the process that it forked.
     entered: Result<Mode, Stuck>,
     forked: Result<c_int, Errno>,
 }
 
 /// What does not change.
-struct Orders<'a> {
-    entry: &'a Entry,
+struct Orders {
+    entry: Entry,
     of: Of,
     maker: Pid,
     /// Tells the forerunner to fork.
@@ -88,12 +102,30 @@ struct Orders<'a> {
 }
 
 /// The life of a process in a cage, which is told what holds it there.
-type Task<'a> = &'a mut dyn FnMut(Mode);
+struct Task {
+    life: *mut c_void,
+    /// Knows what kind of thing that is.
+    live: unsafe fn(*mut c_void, Mode),
+}
 
-impl<'a> Forerunner<'a> {
-    /// Sends one ahead.
-    pub(super) fn send(entry: &'a Entry, of: Of) -> Result<Self, Errno> {
+impl Task {
+    fn new<F: FnMut(Mode)>(life: &mut F) -> Self {
+        /// # Safety
+        /// `life` must point to an `F` that nobody else uses.
+        unsafe fn live<F: FnMut(Mode)>(life: *mut c_void, mode: Mode) {
+            // SAFETY: the caller's promise.
+            let life = unsafe { &mut *life.cast::<F>() };
+            life(mode);
+        }
+        Self { life: std::ptr::from_mut(life).cast(), live: live::<F> }
+    }
+}
+
+impl Forerunner {
+    /// Sends one ahead. It ends with the thread that does so.
+    pub(crate) fn send(network: NetworkAccess, of: Of) -> Result<Self, Errno> {
         let go = eventfd(0, EventfdFlags::CLOEXEC)?;
+        let entry = Entry::new(network);
         let errand = Box::new(Errand {
             orders: Orders { entry, of, maker: rustix::process::getpid(), go },
             task: None,
@@ -102,7 +134,7 @@ impl<'a> Forerunner<'a> {
         });
         let stack = ChildStack::roomy()?;
         let errand = NonNull::from(Box::leak(errand));
-        let mut ahead = Self { pid: None, errand, stack };
+        let mut ahead = Self { pid: None, network, of, errand, stack };
         let arg = errand.as_ptr().cast();
         // No handler of the host's may run in it.
         let started = raw::with_signals_blocked(|| {
@@ -119,9 +151,10 @@ impl<'a> Forerunner<'a> {
     ///
     /// # Safety
     /// `task` must make only kernel calls and never return.
-    pub(super) unsafe fn fork(mut self, task: Task<'a>) -> Result<Pid, LaunchError> {
-        // SAFETY: the other process does not look at it before it is told to.
-        unsafe { (*self.errand.as_ptr()).task = Some(task) };
+    unsafe fn fork(mut self, task: &mut impl FnMut(Mode)) -> Result<Pid, LaunchError> {
+        // SAFETY: the other process does not look at it before it is told to, and has ended when this
+        // returns.
+        unsafe { (*self.errand.as_ptr()).task = Some(Task::new(task)) };
         // SAFETY: nobody writes to these.
         let orders = unsafe { &(*self.errand.as_ptr()).orders };
         let told = rustix::io::write(&orders.go, &1u64.to_ne_bytes());
@@ -144,7 +177,7 @@ impl<'a> Forerunner<'a> {
     }
 }
 
-impl Drop for Forerunner<'_> {
+impl Drop for Forerunner {
     fn drop(&mut self) {
         if let Some(pid) = self.pid {
             // It was not needed. Nobody may share our memory longer than we know of.
@@ -161,7 +194,7 @@ impl Drop for Forerunner<'_> {
 /// The life of the process.
 extern "C" fn run_ahead(errand: *mut c_void) -> c_int {
     let _never = NeverReturn;
-    let errand = errand.cast::<Errand<'_>>();
+    let errand = errand.cast::<Errand>();
     // SAFETY: `Forerunner::send` passed a pointer to this and keeps it, and nobody writes to these.
     let Orders { entry, of, maker, go } = unsafe { &(*errand).orders };
     let entered = die_with(*maker).and_then(|()| {
@@ -181,8 +214,10 @@ extern "C" fn run_ahead(errand: *mut c_void) -> c_int {
     // waits, so that `errno` is ours.
     let forked = match unsafe { raw::fork_sibling() } {
         Ok(Forked::Child) => {
-            if let Some(task) = task {
-                task(mode);
+            if let Some(Task { life, live }) = task {
+                // SAFETY: the maker made it of something that it keeps until we have ended, and this
+                // process has a copy of that to itself.
+                unsafe { live(life, mode) };
             }
             raw::exit_now(70);
         }
@@ -213,29 +248,10 @@ fn is_told(go: &OwnedFd) -> bool {
 mod tests {
     use super::*;
     use rustix::process::test_kill_process;
-    use sandgate_policy::Grant;
-    use sandgate_protocol::{ExecExpiration, ExecParams, SandboxPermissions, SandboxPolicy};
-    use sandgate_sandbox::{ExecEnv, SandboxManager};
-
-    fn confined() -> ExecEnv {
-        let params = ExecParams {
-            command: vec!["true".to_owned()],
-            program: "/bin/true".into(),
-            cwd: "/".into(),
-            env: std::collections::BTreeMap::new(),
-            expiration: ExecExpiration::DefaultTimeout,
-            sandbox_permissions: SandboxPermissions::UseDefault,
-            justification: None,
-            arg0: None,
-        };
-        let grant = Grant::sandboxed_by_person(params, SandboxPolicy::ReadOnly, "/".into());
-        SandboxManager::new().transform(grant).unwrap()
-    }
 
     #[test]
     fn what_it_forks_knows_what_was_found_meanwhile_and_is_our_child() {
-        let env = confined();
-        let ahead = Forerunner::send(env.site().unwrap().entry(), Of::Session).unwrap();
+        let ahead = Forerunner::send(NetworkAccess::Restricted, Of::Session).unwrap();
         let found = "found meanwhile".repeat(1000);
         let (read, write) = rustix::pipe::pipe().unwrap();
         let mut tell = |_| {
@@ -254,11 +270,28 @@ mod tests {
 
     #[test]
     fn one_that_is_not_needed_is_gone_at_once() {
-        let env = confined();
-        let ahead = Forerunner::send(env.site().unwrap().entry(), Of::Job).unwrap();
+        let ahead = Forerunner::send(NetworkAccess::Restricted, Of::Job).unwrap();
         let pid = ahead.pid.unwrap();
         assert_eq!(test_kill_process(pid), Ok(()));
         drop(ahead);
         assert_eq!(test_kill_process(pid), Err(Errno::SRCH));
+    }
+
+    #[test]
+    fn one_that_was_sent_for_something_else_is_not_used() {
+        let sent = || Forerunner::send(NetworkAccess::Restricted, Of::Job).unwrap();
+        for (network, of, fits) in [
+            (NetworkAccess::Restricted, Of::Job, true),
+            (NetworkAccess::Enabled, Of::Job, false),
+            (NetworkAccess::Restricted, Of::Session, false),
+        ] {
+            let sent = sent();
+            let pid = sent.pid;
+            let ahead = Allowed::Namespaces.send_ahead(Some(sent), network, of).unwrap();
+            let Ahead::Forerunner(ahead) = ahead else { panic!("somebody is ahead") };
+            assert_eq!(ahead.pid == pid, fits, "{network:?} {of:?}");
+            assert_eq!((ahead.network, ahead.of), (network, of));
+            assert_eq!(test_kill_process(pid.unwrap()).is_ok(), fits, "nobody is left behind");
+        }
     }
 }

@@ -15,7 +15,7 @@ use rustix::net::{
 };
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, WaitIdStatus, WaitOptions};
 use rustix::process::{kill_process, waitid, waitpid};
-use sandgate_sandbox::linux::{Of, Reservations, Site, Stuck};
+use sandgate_sandbox::linux::{Leftovers, Of, Reservations, Site, Stuck};
 use std::io::{self, IoSlice};
 use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -291,7 +291,7 @@ impl Line {
     fn caged(site: &Site, allowed: Allowed) -> Result<Self, LaunchError> {
         // The process ahead may look at it until it is gone.
         let cage;
-        let ahead = allowed.send_ahead(site, Of::Session)?;
+        let ahead = allowed.send_ahead(None, site.network(), Of::Session)?;
         cage = site.build().map_err(cannot_build)?;
         let (ours, theirs) = packet_pair().map_err(set_up)?;
         let mut names = cage.reservations().map_err(cannot_keep_free)?;
@@ -301,8 +301,8 @@ impl Line {
         keep.extend(names.descriptors().map(|fd| fd.as_raw_fd()));
         keep.sort_unstable();
         let mut nursery = |mode| {
-            let cell =
-                nursery::Cell { cage: &cage, names: &mut names, leftovers: &leftovers, mode };
+            let leftovers = Leftovers::in_bytes(&leftovers);
+            let cell = nursery::Cell { cage: &cage, names: &mut names, leftovers, mode };
             // SAFETY: this is a process that was just forked for it.
             unsafe { become_nursery(theirs.as_fd(), &keep, Some(cell)) }
         };

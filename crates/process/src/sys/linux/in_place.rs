@@ -4,6 +4,7 @@
 //! caller's streams, session and process group, so that Ctrl-C and job control work as they do without
 //! us. The caller stays outside and waits.
 
+use super::forerunner::Forerunner;
 use super::host::{SEARCHES, cannot_build, cannot_keep_free, packet_pair};
 use super::job::Word;
 use super::nursery::Allowed;
@@ -27,8 +28,13 @@ use std::io;
 
 /// Runs a command in the cage and waits for it.
 ///
-/// The process must have one thread: it is single-threaded front ends that call this.
-pub(crate) fn run(env: &ExecEnv, site: &Site) -> Result<RanInTerminal, LaunchError> {
+/// The process must have one thread: it is single-threaded front ends that call this. `sent` may make the
+/// namespaces already.
+pub(crate) fn run(
+    env: &ExecEnv,
+    site: &Site,
+    mut sent: Option<Forerunner>,
+) -> Result<RanInTerminal, LaunchError> {
     let cannot = |e: io::Error| LaunchError::new(Stage::SetUp, e);
     check_streams().map_err(cannot)?;
     let terminal = Terminal::find();
@@ -40,7 +46,7 @@ pub(crate) fn run(env: &ExecEnv, site: &Site) -> Result<RanInTerminal, LaunchErr
     let mut searches = SEARCHES;
     let result = loop {
         searches -= 1;
-        match run_once(site, request, &strings, &signals, allowed) {
+        match run_once(site, request, &strings, &signals, allowed, sent.take()) {
             // Some containers cover parts of /proc, and then let nobody have a whole one.
             Err(error) if error.is_about_proc() && allowed == Allowed::Namespaces => {
                 allowed = Allowed::Nothing;
@@ -134,10 +140,11 @@ fn run_once(
     strings: &[u8],
     signals: &OwnedFd,
     allowed: Allowed,
+    sent: Option<Forerunner>,
 ) -> Result<RanInTerminal, LaunchError> {
     // The process ahead may look at it until it is gone.
     let cage;
-    let ahead = allowed.send_ahead(site, Of::Job)?;
+    let ahead = allowed.send_ahead(sent, site.network(), Of::Job)?;
     cage = site.build().map_err(cannot_build)?;
     let mut names = cage.reservations().map_err(cannot_keep_free)?;
     let (control, theirs) = packet_pair().map_err(|e| LaunchError::new(Stage::SetUp, e))?;
@@ -161,6 +168,9 @@ fn run_once(
     let result = talk(&control, strings, signals);
     // The end of the socket is the end of all that is left.
     drop(control);
+    // Meanwhile.
+    drop(keep);
+    drop(cage);
     let _ = rustix::io::retry_on_intr(|| waitpid(Some(warden), WaitOptions::empty()));
     names.remove();
     result

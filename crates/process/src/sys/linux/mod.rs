@@ -31,6 +31,7 @@ mod vestibule;
 mod warden;
 mod wire;
 
+pub(crate) use forerunner::Forerunner;
 pub(crate) use host::Nursery;
 pub(crate) use job::{Job, Remote};
 pub(crate) use sight::Sight;

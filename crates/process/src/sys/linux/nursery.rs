@@ -38,7 +38,7 @@ const QUIET_PASSES: u32 = 25;
 pub(super) struct Cell<'a> {
     pub(super) cage: &'a Cage,
     pub(super) names: &'a mut Reservations,
-    pub(super) leftovers: &'a Leftovers,
+    pub(super) leftovers: Leftovers<'a>,
     pub(super) mode: Mode,
 }
 
@@ -51,7 +51,7 @@ pub(super) enum Allowed {
 
 impl<'a> Cell<'a> {
     /// Furnishes the cage. Some of what that needs is memory of the host's.
-    fn enter(self) -> Result<(Caged<'a>, &'a Leftovers), Failure> {
+    fn enter(self) -> Result<(Caged<'a>, Leftovers<'a>), Failure> {
         if self.mode == Mode::Namespaces {
             self.names.take()?;
         }

@@ -5,8 +5,8 @@
 //! a leaf is not read: it is asked for the protected names only, which costs half as much. So is a
 //! directory that lies as deep as the walk goes, however much it holds.
 //!
-//! Where a level has many directories, a few threads look into them at once: somebody waits for the first
-//! command of a session.
+//! Where a level has many directories, or a directory many that may be leaves, a few threads look at once:
+//! somebody waits for the first command of a session.
 
 use super::{Limits, Walked};
 use crate::roots::protected::{PROTECTED, is_protected_bytes};
@@ -32,7 +32,13 @@ const BLOCK: usize = 32 * 1024;
 
 /// From so many directories on a level is shared among threads: with 75 of them, making a thread and waiting
 /// for it took as long as it saved.
-const WORTH_SHARING: usize = 200;
+const WORTH_SHARING: usize = 100;
+
+/// From so many on those that are only asked are: that takes half as long.
+const WORTH_ASKING_TOGETHER: usize = 200;
+
+/// How many of the directories in one are kept until they are asked.
+const BATCH: usize = 2_000;
 
 /// The most threads that share a level.
 const MOST_THREADS: usize = 4;
@@ -136,7 +142,7 @@ impl Walker<'_> {
     fn look_into(&mut self, level: Range<usize>) -> Result<(), Exhausted> {
         let mut room = Room::default();
         for at in level {
-            let mut finds = Finds::new(self.ground, self.left);
+            let mut finds = Finds::new(self.ground, self.left, self.threads);
             let looked = finds.look_into(&self.tree, at..at + 1, &mut room);
             if self.looked_into + finds.looked_into > self.ground.limits.directories {
                 return Err(Exhausted);
@@ -223,7 +229,7 @@ fn look_together<'a>(
     let share = level.len().div_ceil(threads);
     let mut shares = level.clone().step_by(share).map(|from| from..level.end.min(from + share));
     let look = move |share| {
-        let mut finds = Finds::new(ground, left);
+        let mut finds = Finds::new(ground, left, || 1);
         finds.look_into(tree, share, &mut Room::default()).map(|()| finds)
     };
     let own = shares.next()?;
@@ -250,13 +256,48 @@ struct Room {
     block: Vec<u8>,
     path: Vec<u8>,
     way: Vec<usize>,
-    /// A path that is asked for.
-    asked: Vec<u8>,
+    batch: Batch,
+}
+
+/// Some of the directories in one, by their names, each ended by a NUL.
+#[derive(Default)]
+struct Batch {
+    names: Vec<u8>,
+    starts: Vec<usize>,
+}
+
+impl Batch {
+    fn add(&mut self, name: &CStr) {
+        self.starts.push(self.names.len());
+        self.names.extend_from_slice(name.to_bytes_with_nul());
+    }
+
+    fn clear(&mut self) {
+        self.names.clear();
+        self.starts.clear();
+    }
+
+    /// Those that begin there.
+    fn names<'a>(&'a self, starts: &'a [usize]) -> impl Iterator<Item = &'a CStr> {
+        starts.iter().filter_map(|start| CStr::from_bytes_until_nul(self.names.get(*start..)?).ok())
+    }
+}
+
+/// What is known of a directory without looking into it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Answer {
+    /// Nothing: it may hold others.
+    NotAsked,
+    /// As little: it did not answer.
+    None,
+    /// Which of the protected names are in it, and that nothing else there counts.
+    Holds([bool; PROTECTED.len()]),
 }
 
 /// What was found in some directories.
 struct Finds<'a> {
     ground: &'a Ground<'a>,
+    threads: fn() -> usize,
     before: Left,
     left: Left,
     looked_into: usize,
@@ -269,9 +310,10 @@ struct Finds<'a> {
 }
 
 impl<'a> Finds<'a> {
-    fn new(ground: &'a Ground<'a>, left: Left) -> Self {
+    fn new(ground: &'a Ground<'a>, left: Left, threads: fn() -> usize) -> Self {
         Self {
             ground,
+            threads,
             before: left,
             left,
             looked_into: 0,
@@ -288,14 +330,14 @@ impl<'a> Finds<'a> {
         directories: Range<usize>,
         room: &mut Room,
     ) -> Result<(), Exhausted> {
-        let Room { block, path, way, asked } = room;
+        let Room { block, path, way, batch } = room;
         block.reserve(BLOCK);
         for at in directories {
             tree.path_of(at, path, way);
             if !self.ground.elsewhere.contains(Path::new(OsStr::from_bytes(path))) {
                 self.looked_into += 1;
                 let level = tree.directories[at].level;
-                self.read(at, level, path, block, asked)?;
+                self.read(at, level, path, block, batch)?;
             }
         }
         Ok(())
@@ -308,7 +350,7 @@ impl<'a> Finds<'a> {
         level: usize,
         path: &[u8],
         block: &mut Vec<u8>,
-        asked: &mut Vec<u8>,
+        batch: &mut Batch,
     ) -> Result<(), Exhausted> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let here = if path.is_empty() { b"." } else { path };
@@ -325,18 +367,23 @@ impl<'a> Finds<'a> {
                 return Ok(());
             }
         };
+        let mut read = Ok(());
         let mut entries = RawDir::new(directory.as_fd(), block.spare_capacity_mut());
         while let Some(entry) = entries.next() {
             let Ok(entry) = entry else {
                 self.walked.complete = false;
-                return Ok(());
+                break;
             };
             let name = entry.file_name();
             let bytes = name.to_bytes();
             if matches!(bytes, b"." | b"..") {
                 continue;
             }
-            self.left.entries = self.left.entries.checked_sub(1).ok_or(Exhausted)?;
+            let Some(left) = self.left.entries.checked_sub(1) else {
+                read = Err(Exhausted);
+                break;
+            };
+            self.left.entries = left;
             if is_protected_bytes(bytes) {
                 self.walked.protected.push(self.absolute(path).join(OsStr::from_bytes(bytes)));
                 continue;
@@ -347,64 +394,93 @@ impl<'a> Finds<'a> {
                     .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode).is_dir()),
                 kind => kind.is_dir(),
             };
-            let depth = self.ground.limits.depth;
-            if !is_directory || level >= depth {
-                continue;
+            if is_directory && level < self.ground.limits.depth {
+                batch.add(name);
             }
-            let is_last = level + 1 == depth;
-            let is_done = (is_last || self.is_leaf(&directory, name))
-                && self.ask(&directory, path, name, asked);
-            if is_done {
-                continue;
+            if batch.starts.len() == BATCH {
+                self.sort(at, level, path, &directory, batch);
             }
-            if self.has_room() {
+        }
+        self.sort(at, level, path, &directory, batch);
+        read
+    }
+
+    /// Asks the directories in one, and keeps those for later that have to be looked into.
+    fn sort(
+        &mut self,
+        at: usize,
+        level: usize,
+        path: &[u8],
+        directory: &OwnedFd,
+        batch: &mut Batch,
+    ) {
+        let which = match level + 1 == self.ground.limits.depth {
+            true => Which::All,
+            false => Which::Leaves,
+        };
+        let answers = self.ask_all(directory, batch, which);
+        for (name, answer) in batch.names(&batch.starts).zip(answers) {
+            let name = name.to_bytes();
+            if answer != Answer::NotAsked {
+                self.left.asks = self.left.asks.saturating_sub(1);
+            }
+            if let Answer::Holds(found) = answer {
+                for (_, protected) in found.iter().zip(PROTECTED).filter(|(found, _)| **found) {
+                    let leaf = self.absolute(path).join(OsStr::from_bytes(name));
+                    self.walked.protected.push(leaf.join(protected));
+                }
+            } else if self.has_room() {
                 let start = self.names.len();
-                self.names.extend_from_slice(bytes);
+                self.names.extend_from_slice(name);
                 let name = start..self.names.len();
                 self.children.push(Directory { parent: at, name, level: level + 1 });
             } else if self.overfull.last() != Some(&at) {
                 self.overfull.push(at);
             }
         }
-        Ok(())
+        batch.clear();
+    }
+
+    /// Asks those of some directories that there is no need to look into, by several threads if they are
+    /// many and no limit can be reached.
+    fn ask_all(&self, directory: &OwnedFd, batch: &Batch, which: Which) -> Vec<Answer> {
+        let (ground, most) = (self.ground, self.left.asks);
+        let ask_some = move |starts: &[usize]| -> Vec<Answer> {
+            let mut asked = Vec::new();
+            let mut left = most;
+            let answer = |name: &CStr| {
+                if left == 0 || (which == Which::Leaves && !ground.is_leaf(directory, name)) {
+                    return Answer::NotAsked;
+                }
+                left -= 1;
+                ask(directory, name, &mut asked)
+            };
+            batch.names(starts).map(answer).collect()
+        };
+        let all = batch.starts.as_slice();
+        let enough = all.len() >= WORTH_ASKING_TOGETHER && all.len() <= most;
+        let threads = if enough { (self.threads)() } else { 1 };
+        if threads < 2 {
+            return ask_some(all);
+        }
+        let (own, others) = all.split_at(all.len().div_ceil(threads));
+        std::thread::scope(|scope| {
+            let spawn = |share| {
+                (share, std::thread::Builder::new().spawn_scoped(scope, move || ask_some(share)))
+            };
+            let others: Vec<_> = others.chunks(own.len()).map(spawn).collect();
+            let mut answers = ask_some(own);
+            for (share, other) in others {
+                let told = other.ok().and_then(|other| other.join().ok());
+                answers.extend(told.unwrap_or_else(|| ask_some(share)));
+            }
+            answers
+        })
     }
 
     /// Whether one more directory could be of use: no more than this are ever looked into.
     fn has_room(&self) -> bool {
         self.children.len() <= self.ground.limits.directories + self.ground.elsewhere.len()
-    }
-
-    /// Whether a directory certainly holds no other directory.
-    fn is_leaf(&self, directory: &OwnedFd, name: &CStr) -> bool {
-        self.ground.counting.as_ref().is_some_and(|root| {
-            statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)
-                // The type of the count is not the same on every machine.
-                .is_ok_and(|found| found.st_dev == root.st_dev && matches!(found.st_nlink, 2))
-        })
-    }
-
-    /// Asks a directory for the protected names. If it does not answer, it has to be looked into.
-    fn ask(&mut self, directory: &OwnedFd, path: &[u8], name: &CStr, asked: &mut Vec<u8>) -> bool {
-        let Some(left) = self.left.asks.checked_sub(1) else { return false };
-        self.left.asks = left;
-        let look = |path: &[u8]| statat(directory, path, AtFlags::SYMLINK_NOFOLLOW);
-        let mut found = [false; PROTECTED.len()];
-        for (found, protected) in found.iter_mut().zip(PROTECTED) {
-            asked.clear();
-            asked.extend_from_slice(name.to_bytes());
-            asked.push(b'/');
-            asked.extend_from_slice(protected.as_bytes());
-            match look(asked) {
-                Ok(_) => *found = true,
-                Err(Errno::NOENT) => {}
-                Err(_) => return false,
-            }
-        }
-        for (_, protected) in found.into_iter().zip(PROTECTED).filter(|(found, _)| *found) {
-            let leaf = self.absolute(path).join(OsStr::from_bytes(name.to_bytes()));
-            self.walked.protected.push(leaf.join(protected));
-        }
-        true
     }
 
     /// Notes a directory that may not be read: if it is this user's own, its commands could make it
@@ -429,6 +505,43 @@ impl<'a> Finds<'a> {
     fn absolute(&self, path: &[u8]) -> PathBuf {
         absolute(self.ground.root, path)
     }
+}
+
+/// Which of the directories in one are asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Which {
+    /// Those that hold no other directory.
+    Leaves,
+    /// All: nobody goes deeper.
+    All,
+}
+
+impl Ground<'_> {
+    /// Whether a directory certainly holds no other directory.
+    fn is_leaf(&self, directory: &OwnedFd, name: &CStr) -> bool {
+        self.counting.as_ref().is_some_and(|root| {
+            statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)
+                // The type of the count is not the same on every machine.
+                .is_ok_and(|found| found.st_dev == root.st_dev && matches!(found.st_nlink, 2))
+        })
+    }
+}
+
+/// Asks a directory for the protected names. If it does not answer, it has to be looked into.
+fn ask(directory: &OwnedFd, name: &CStr, asked: &mut Vec<u8>) -> Answer {
+    let mut found = [false; PROTECTED.len()];
+    for (found, protected) in found.iter_mut().zip(PROTECTED) {
+        asked.clear();
+        asked.extend_from_slice(name.to_bytes());
+        asked.push(b'/');
+        asked.extend_from_slice(protected.as_bytes());
+        match statat(directory, asked.as_slice(), AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(_) => *found = true,
+            Err(Errno::NOENT) => {}
+            Err(_) => return Answer::None,
+        }
+    }
+    Answer::Holds(found)
 }
 
 /// The whole of a path that is relative to the root.
