@@ -11,9 +11,10 @@ use sandgate_protocol::{
 };
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot, watch};
+use tokio::task::AbortHandle;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
@@ -72,7 +73,8 @@ pub struct ProcessHandle {
     input: Mutex<Option<mpsc::Sender<Bytes>>>,
     /// Cancelled when no more input is to come, whoever still has a sender.
     end_of_input: CancellationToken,
-    terminal: Option<Terminal>,
+    /// Its terminal, which is closed when it has ended.
+    terminal: Option<Weak<Terminal>>,
     remote: Remote,
     stop: Stop,
     /// How much was sent to it, and how much of that its terminal or pipe has taken.
@@ -167,10 +169,11 @@ impl ProcessHandle {
     /// Changes the size of its terminal.
     ///
     /// # Errors
-    /// When it has no terminal, or the system refuses.
+    /// When it has no terminal, or has ended, or the system refuses.
     pub fn resize(&self, size: TerminalSize) -> io::Result<()> {
-        match &self.terminal {
-            Some(terminal) => terminal.resize(size),
+        match self.terminal.as_ref().map(Weak::upgrade) {
+            Some(Some(terminal)) => terminal.resize(size),
+            Some(None) => Err(io::Error::new(io::ErrorKind::NotFound, "the process has ended")),
             None => Err(io::Error::new(io::ErrorKind::Unsupported, "the process has no terminal")),
         }
     }
@@ -209,13 +212,21 @@ pub(crate) fn start<S: OutputSink + 'static, E: Future<Output = ()> + Send>(
     let stop = Stop::default();
     let end_of_input = CancellationToken::new();
     let (taking, taken) = watch::channel(0);
+    let terminal = terminal.map(Arc::new);
+    let (input, feeding) = match stdin {
+        Some(writer) => {
+            let (input, feeding) = feed(writer, end_of_input.clone(), taking);
+            (Some(input), Some(feeding))
+        }
+        None => (None, None),
+    };
     let session = ProcessHandle {
         pid: job.pid(),
         exit: Arc::clone(&exit),
         broadcast: broadcast.clone(),
-        input: Mutex::new(stdin.map(|writer| feed(writer, end_of_input.clone(), taking))),
+        input: Mutex::new(input),
         end_of_input,
-        terminal,
+        terminal: terminal.as_ref().map(Arc::downgrade),
         remote: job.remote(),
         stop: stop.clone(),
         sent: AtomicU64::new(0),
@@ -231,6 +242,11 @@ pub(crate) fn start<S: OutputSink + 'static, E: Future<Output = ()> + Send>(
         };
         let stragglers = Stragglers::Kill;
         let finished = drive(job, [stdout, stderr], &mut sink, watch, stragglers, on_exit).await;
+        // Whoever keeps the handle keeps what is known of the process, and no descriptor.
+        drop(terminal);
+        if let Some(feeding) = feeding {
+            feeding.abort();
+        }
         let (broadcast, sink) = sink;
         broadcast.close();
         on_end(sink, finished).await;
@@ -267,14 +283,15 @@ impl<A: OutputSink, B: OutputSink> OutputSink for (A, B) {
     }
 }
 
-/// Writes what is sent to a process, until nobody can send any more or `end` says so.
+/// Writes what is sent to a process, until nobody can send any more or `end` says so. It is to be aborted when
+/// the process has ended: one that waits for room would wait for ever.
 fn feed(
     mut writer: Writer,
     end: CancellationToken,
     taken: watch::Sender<u64>,
-) -> mpsc::Sender<Bytes> {
+) -> (mpsc::Sender<Bytes>, AbortHandle) {
     let (tx, mut rx) = mpsc::channel::<Bytes>(WAITING_INPUTS);
-    tokio::spawn(async move {
+    let task = tokio::spawn(async move {
         loop {
             let bytes = tokio::select! {
                 bytes = rx.recv() => bytes,
@@ -291,5 +308,5 @@ fn feed(
             taken.send_modify(|taken| *taken += bytes.len() as u64);
         }
     });
-    tx
+    (tx, task.abort_handle())
 }

@@ -6,7 +6,8 @@ mod support;
 
 use bytes::Bytes;
 use sandgate_process::{
-    Answered, Deed, LiveOptions, LiveStdio, OutputSink, Patience, Spawner, UnifiedExecProcess,
+    Answered, Deed, LiveEnd, LiveOptions, LiveStdio, OutputSink, Patience, Spawner, SpillPolicy,
+    UnifiedExecProcess,
 };
 use sandgate_protocol::{ExecParams, OutputStream, ReturnReason};
 use std::io;
@@ -100,6 +101,53 @@ async fn the_end_is_answered_at_once_with_everything_that_was_printed() {
     let answered = live.answer("", LONG).await;
     assert_eq!((answered.reason, text(&answered).as_str()), (ReturnReason::Exited, "done\r\n"));
     assert_eq!(live.0.end().unwrap().output.exit_code, 0);
+}
+
+/// spec SESSION.52: A process that has ended holds no descriptor, and no memory for what it printed that is on the
+/// disk; all of it can be read, and what no answer had told is told, as before.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn who_has_ended_is_kept_without_descriptors() {
+    let directory = tempfile::tempdir().unwrap();
+    let spawner = Spawner::start().unwrap();
+    let descriptors = || std::fs::read_dir("/proc/self/fd").unwrap().count();
+    let numbers: String = (1..=60_000).map(|number| format!("{number}\n")).collect();
+    let mut kept = Vec::new();
+    let mut usual = None;
+    for round in 0..6 {
+        let stdio = if round % 2 == 0 { LiveStdio::Pipes } else { LiveStdio::default() };
+        let spill = Some(SpillPolicy::new(directory.path()));
+        let options = LiveOptions { stdio, spill, ..LiveOptions::default() };
+        let (over, ended) = tokio::sync::oneshot::channel();
+        let on_end = async move |_: Nowhere, _: LiveEnd| {
+            let _ = over.send(());
+        };
+        let env = granted(program(&["/usr/bin/seq", "60000"]));
+        let process = UnifiedExecProcess::start(&spawner, &env, options, Nowhere, on_end).await;
+        ended.await.unwrap();
+        kept.push((stdio, process.unwrap()));
+        // The first has made the guards, and the descriptors to them stay.
+        let usual = *usual.get_or_insert_with(descriptors);
+        assert_eq!(descriptors(), usual, "{} have ended", kept.len());
+    }
+    for (stdio, process) in kept {
+        let expected = match stdio {
+            LiveStdio::Pipes => numbers.clone(),
+            LiveStdio::Terminal(_) => numbers.replace('\n', "\r\n"),
+        };
+        let length = expected.len() as u64;
+        let (from, bytes) = process.read(0..length * 2).unwrap();
+        assert!((from, bytes.as_slice()) == (0, expected.as_bytes()), "{stdio:?}");
+        let cancel = CancellationToken::new();
+        let patience = Patience { limit: LONG, pattern: None, cancel: &cancel };
+        let answered = process.answer(process.now(), patience).await;
+        assert!(text(&answered) == expected, "{stdio:?} is told as it was printed");
+        assert_eq!((answered.reason, answered.printed.range), (ReturnReason::Exited, 0..length));
+        assert_eq!(process.end().unwrap().output.exit_code, 0);
+        let end = process.end_with_output().await.unwrap();
+        assert_eq!(end.printed.total_bytes(), length);
+    }
+    assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0, "files go with them");
 }
 
 #[tokio::test]

@@ -3,7 +3,7 @@
 //! Where what is refused is recorded, the record decides and nobody reads the output. Elsewhere it is
 //! a guess, by what programs print when they are refused something; the lists are below.
 
-use sandgate_protocol::{Denials, ExecToolCallOutput, SandboxType, StreamOutput};
+use sandgate_protocol::{Denials, ExecToolCallOutput, SIGNAL_KILL, SandboxType, StreamOutput};
 
 /// Why we think that the sandbox made a command fail: what the person is told who decides whether it
 /// is tried again.
@@ -40,14 +40,14 @@ const LOOKED_AT: usize = 32 * 1024;
 /// Decides. `supervised` says that everything the sandbox refused is in `denials`.
 ///
 /// A command that succeeded was not stopped by what was refused to it, and one without a sandbox was
-/// not refused anything.
+/// not refused anything. One that was killed, with its guard or by the system, did not come to fail.
 pub fn denied(
     sandbox: SandboxType,
     supervised: bool,
     output: &ExecToolCallOutput,
     denials: &Denials,
 ) -> Option<Denial> {
-    if sandbox == SandboxType::None || output.exit_code == 0 {
+    if sandbox == SandboxType::None || output.exit_code == 0 || was_killed(output) {
         return None;
     }
     if !denials.is_empty() {
@@ -57,6 +57,11 @@ pub fn denied(
         return None;
     }
     by_words(sandbox, output).or_else(|| by_exit_code(sandbox, output.exit_code))
+}
+
+/// Whether it was ended as nobody ends of a refusal, and no sandbox of ours ends anybody.
+fn was_killed(output: &ExecToolCallOutput) -> bool {
+    output.signal == Some(SIGNAL_KILL)
 }
 
 fn by_exit_code(sandbox: SandboxType, code: i32) -> Option<Denial> {
@@ -138,6 +143,19 @@ mod tests {
 
     fn guess(sandbox: SandboxType, exit_code: i32, stderr: &str) -> Option<Denial> {
         denied(sandbox, false, &output(exit_code, "", stderr), &Denials::default())
+    }
+
+    /// spec DECISIONS.67: A command that was killed was not denied, whatever had been refused to it: it did not
+    /// come to fail, and nobody is asked about it.
+    #[test]
+    fn who_was_killed_has_not_failed_of_a_refusal() {
+        let mut killed = output(137, "", "permission denied\n");
+        assert!(denied(LinuxSeccomp, true, &killed, &evidence()).is_some(), "it said so itself");
+        killed.signal = Some(SIGNAL_KILL);
+        assert_eq!(denied(LinuxSeccomp, true, &killed, &evidence()), None);
+        assert_eq!(denied(LinuxSeccomp, false, &killed, &Denials::default()), None);
+        killed.signal = Some(15);
+        assert!(denied(LinuxSeccomp, true, &killed, &evidence()).is_some());
     }
 
     /// spec DECISIONS.10: Where refusals are recorded, a command was denied when it failed and something

@@ -27,9 +27,9 @@ pub(super) const WARM_UP: usize = 4;
 const GUARDS: usize = 2;
 const DAEMON_GUARDS: usize = 6;
 
-/// What may come and go beyond what is usual. A session keeps its last 64 processes after their end, each with
-/// its output and what is left of its streams, and takes a while to have had so many.
-const MORE_DESCRIPTORS: usize = 64 * 3;
+/// What may come and go beyond what is usual. The 64 processes that a session keeps after their end have no
+/// descriptors.
+const MORE_DESCRIPTORS: usize = 8;
 const MORE_THREADS: usize = 3;
 
 /// One host at one time.

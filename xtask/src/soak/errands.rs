@@ -11,8 +11,10 @@ use std::path::PathBuf;
 type Errand = fn(&mut Lane<'_>, &mut dyn Gate) -> anyhow::Result<()>;
 
 /// The ways of using a gate.
-const ERRANDS: &[Errand] =
-    &[command, command, command, command, patch, grant, escalate, live, timeout, flood, read];
+const ERRANDS: &[Errand] = &[
+    command, command, command, command, patch, grant, escalate, dangerous, live, timeout, flood,
+    read,
+];
 
 /// The files that a patch changes together.
 const FILES: [&str; 6] = ["a", "b", "c", "d", "e", "f"];
@@ -138,6 +140,25 @@ fn escalate(lane: &mut Lane<'_>, gate: &mut dyn Gate) -> anyhow::Result<()> {
         lane.ledger.ran(&mark);
     }
     anyhow::ensure!(right && answer.asked == 1, "{decision:?}, {made}: {answer:?}");
+    Ok(())
+}
+
+/// What is asked about whatever the sandbox, and refused. Not tried otherwise: Landlock alone does not keep modes,
+/// nor names that are not there yet, and says so.
+fn dangerous(lane: &mut Lane<'_>, gate: &mut dyn Gate) -> anyhow::Result<()> {
+    let mark = lane.mark();
+    let file = lane.world.path("outside/a");
+    let script = match lane.random.below(4) {
+        0 => format!("chmod 777 {}", file.display()),
+        1 => "cp /dev/null .codex".to_owned(),
+        2 => "mkdir -p .git/hooks && echo x > .git/hooks/pre-commit".to_owned(),
+        _ => "echo x > .agents".to_owned(),
+    };
+    let arguments = json!({ "command": sh(&mark, &script) });
+    let decision = Some(Decision::No);
+    let answer = gate.call(&Call { tool: "shell", mark: &mark, arguments, decision })?;
+    let right = answer.error.as_deref() == Some("approval_denied") && answer.asked == 1;
+    anyhow::ensure!(right, "{script:?} was answered {answer:?}");
     Ok(())
 }
 

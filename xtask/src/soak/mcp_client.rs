@@ -46,8 +46,7 @@ impl Mcp {
         self.talking.hear()?.context("the server has ended")
     }
 
-    /// Waits for an answer, and fills in the forms that come before it. How many of them were about `mark`; a
-    /// call that nobody waits for, and that a guard's end has made fail, may be asked about as well.
+    /// Waits for an answer, and fills in the forms that come before it, all of them about `mark`. How many there were.
     fn answer(
         &mut self,
         id: u64,
@@ -58,11 +57,9 @@ impl Mcp {
         loop {
             let said = self.hear()?;
             let form = said["method"] == "elicitation/create";
-            if form && !said.to_string().contains(mark) {
-                let result = json!({ "action": "decline" });
-                self.talking.say(&json!({ "jsonrpc": "2.0", "id": said["id"], "result": result }));
-            } else if form {
-                let decision = decision.with_context(|| format!("nobody expected {said}"))?;
+            if form {
+                let expected = decision.filter(|_| said.to_string().contains(mark));
+                let decision = expected.with_context(|| format!("nobody expected {said}"))?;
                 let result =
                     json!({ "action": "accept", "content": { "decision": decision.in_form() } });
                 self.talking.say(&json!({ "jsonrpc": "2.0", "id": said["id"], "result": result }));

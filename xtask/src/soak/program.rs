@@ -3,7 +3,8 @@
 use super::world::World;
 use crate::bench::processes::Watched;
 use anyhow::Context as _;
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::fd::OwnedFd;
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use serde_json::Value;
 use std::io::{BufRead as _, BufReader, Read, Write as _};
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
@@ -25,6 +26,7 @@ pub(super) struct Ended {
 /// A program whose output is gathered.
 pub(super) struct Running {
     child: Child,
+    handle: OwnedFd,
     stdout: Receiver<Vec<u8>>,
     stderr: Receiver<Vec<u8>>,
 }
@@ -34,7 +36,8 @@ impl Running {
         let mut child = command.spawn().context("cannot start the program")?;
         let stdout = gathered(child.stdout.take());
         let stderr = gathered(child.stderr.take());
-        Ok(Self { child, stdout, stderr })
+        let handle = pidfd_open(Pid::from_child(&child), PidfdFlags::empty())?;
+        Ok(Self { child, handle, stdout, stderr })
     }
 
     pub(super) fn pid(&self) -> u32 {
@@ -42,8 +45,7 @@ impl Running {
     }
 
     pub(super) fn signal(&self, signal: Signal) -> anyhow::Result<()> {
-        // It has not been waited for, so the number is still its own.
-        Ok(kill_process(Pid::from_child(&self.child), signal)?)
+        Ok(pidfd_send_signal(&self.handle, signal)?)
     }
 
     /// Lets it come to its end.
@@ -70,6 +72,7 @@ impl World {
 /// A program that is talked with: a line of JSON each, in both directions.
 pub(super) struct Talking {
     child: Child,
+    handle: OwnedFd,
     stdin: Option<ChildStdin>,
     lines: Receiver<String>,
     stderr: Receiver<Vec<u8>>,
@@ -90,7 +93,8 @@ impl Talking {
             }
         });
         let stderr = gathered(child.stderr.take());
-        Ok(Self { child, stdin, lines, stderr })
+        let handle = pidfd_open(Pid::from_child(&child), PidfdFlags::empty())?;
+        Ok(Self { child, handle, stdin, lines, stderr })
     }
 
     pub(super) fn pid(&self) -> u32 {
@@ -119,7 +123,7 @@ impl Talking {
     }
 
     pub(super) fn signal(&self, signal: Signal) -> anyhow::Result<()> {
-        Ok(kill_process(Pid::from_child(&self.child), signal)?)
+        Ok(pidfd_send_signal(&self.handle, signal)?)
     }
 
     /// Whether it has ended by itself.
@@ -153,6 +157,19 @@ impl Drop for Talking {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// Signals a process that is nobody's child here and was found by its number, if it is still what was looked for
+/// when nobody else can come to have that number. Whether it was.
+pub(super) fn signal_found(
+    pid: u32,
+    signal: Signal,
+    is_it: impl FnOnce() -> bool,
+) -> anyhow::Result<bool> {
+    let id = i32::try_from(pid).ok().and_then(Pid::from_raw).context("no process id")?;
+    // It may have ended since, here and below.
+    let Ok(handle) = pidfd_open(id, PidfdFlags::empty()) else { return Ok(false) };
+    Ok(is_it() && pidfd_send_signal(&handle, signal).is_ok())
 }
 
 /// Everything that a stream gives, once it is over.

@@ -113,6 +113,7 @@ fn bombs(random: &mut Random, _: &World, mark: &str) -> (String, String, i32) {
     (script, format!("{mark}\n"), 0)
 }
 
+/// Only what nobody is asked about; [`super::errands`] has some of the rest.
 fn tries_to_get_out(random: &mut Random, world: &World, mark: &str) -> (String, String, i32) {
     let outside = world.path("outside");
     let outside = outside.display();

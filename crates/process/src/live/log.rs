@@ -2,11 +2,12 @@
 //!
 //! A little is in memory. What does not fit goes to a file, in blocks, by a thread for blocking work: a
 //! slow disk slows the process down and never the runtime. The file is written in a circle, so that of a
-//! server that runs for days the end is kept and not the beginning.
+//! server that runs for days the end is kept and not the beginning. When the process has ended all of it is in
+//! the file, if there is one, and the file is closed; it is opened again for whoever reads.
 
+use super::log_file::LogFile;
 use crate::output::{RawStream, SpillPolicy};
 use crate::place::{read_exact_at, write_all_at};
-use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,7 +16,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 const BLOCK_BYTES: usize = 64 * 1024;
 
 /// A file, unless there is none yet, and where one would be made.
-type Destination = (Option<Arc<File>>, SpillPolicy);
+type Destination = (Option<Arc<LogFile>>, SpillPolicy);
 
 /// The log of one process. Copies are the same log.
 #[derive(Debug, Clone)]
@@ -26,7 +27,7 @@ pub(crate) struct Log {
 
 #[derive(Debug, Default)]
 struct State {
-    file: Option<Arc<File>>,
+    file: Option<Arc<LogFile>>,
     /// How many bytes have left memory, written or not.
     past: u64,
     /// From where on the file holds everything up to `past`.
@@ -61,6 +62,24 @@ impl Log {
         }
     }
 
+    /// Nothing more will come: keeps what is kept without a descriptor, and without memory if there is a file.
+    pub(crate) async fn finish(&self) {
+        let has_file = self.state().file.is_some();
+        if has_file {
+            self.write_block().await;
+        }
+        let mut state = self.state();
+        state.block.shrink_to_fit();
+        if let Some(file) = &state.file {
+            file.close();
+        }
+    }
+
+    /// Whether what is kept is in a file.
+    pub(crate) fn is_on_disk(&self) -> bool {
+        self.state().file.is_some()
+    }
+
     /// What can still be read, by its places in all that was printed.
     pub(crate) fn kept(&self) -> Range<u64> {
         let state = self.state();
@@ -80,6 +99,7 @@ impl Log {
         if start < past
             && let Some(file) = file
         {
+            let file = file.open()?;
             let stored = start..end.min(past);
             bytes.resize(length(&stored), 0);
             self.circle(&stored, |place, from, to| {
@@ -140,7 +160,8 @@ impl Log {
         let limit = self.limit();
         let mut state = self.state();
         // Who has filled one block will fill another.
-        let block = std::mem::replace(&mut state.block, Vec::with_capacity(BLOCK_BYTES));
+        let next = if state.block.len() == BLOCK_BYTES { BLOCK_BYTES } else { 0 };
+        let block = std::mem::replace(&mut state.block, Vec::with_capacity(next));
         state.leaving = Arc::new(block);
         let file = match (&state.trouble, &self.policy) {
             (None, Some(policy)) => Some((state.file.clone(), policy.clone())),
@@ -161,14 +182,15 @@ impl Log {
             Some((file, policy)) => {
                 let log = self.clone();
                 let block = Arc::clone(&leaving);
-                let write = move || -> io::Result<Arc<File>> {
+                let write = move || -> io::Result<Arc<LogFile>> {
                     let file = match file {
                         Some(file) => file,
-                        None => Arc::new(policy.create_unnamed()?),
+                        None => Arc::new(LogFile::create(&policy)?),
                     };
+                    let open = file.open()?;
                     let range = at..at + block.len() as u64;
                     log.circle(&range, |place, from, to| {
-                        write_all_at(&file, &block[from..to], place)
+                        write_all_at(&open, &block[from..to], place)
                     })?;
                     Ok(file)
                 };
@@ -261,11 +283,45 @@ mod tests {
         let before = log.kept();
         let (block, at, file) = log.leave();
         let (Some(file), _) = file.unwrap() else { panic!("nothing was written before") };
+        let file = file.open().unwrap();
         let range = at..at + block.len() as u64;
         log.circle(&range, |place, from, to| write_all_at(&file, &block[from..to], place)).unwrap();
         let kept = log.kept();
         assert!(kept.start > before.start && kept.end == before.end, "{before:?}, {kept:?}");
         assert_eq!(log.read(before).unwrap(), (kept.start, numbered(kept.start, kept.end)));
+    }
+
+    #[tokio::test]
+    async fn of_who_has_ended_all_is_read_from_a_file_that_nobody_has_open() {
+        let dir = tempfile::tempdir().unwrap();
+        let log = filled(Some(SpillPolicy::new(dir.path())), 300_000).await;
+        log.finish().await;
+        assert_eq!(log.kept(), 0..300_000);
+        let is_open = || log.state().file.as_ref().unwrap().is_open();
+        let held = {
+            let state = log.state();
+            state.block.capacity() + state.leaving.capacity()
+        };
+        assert_eq!((held, is_open()), (0, false), "all of it is in the file");
+        for range in [0..10, 65_530..65_540, 262_143..300_000] {
+            let expected = numbered(range.start, range.end);
+            assert_eq!(log.read(range.clone()).unwrap(), (range.start, expected), "{range:?}");
+        }
+        assert!(!is_open());
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
+        drop(log);
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+    }
+
+    #[tokio::test]
+    async fn what_little_was_printed_stays_in_memory_and_takes_no_more_than_it_is() {
+        let dir = tempfile::tempdir().unwrap();
+        let log = filled(Some(SpillPolicy::new(dir.path())), 1_000).await;
+        log.push(&numbered(1_000, 1_003)).await;
+        log.finish().await;
+        assert_eq!(log.read(0..2_000).unwrap(), (0, numbered(0, 1_003)));
+        assert!(log.state().block.capacity() < 1_100);
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
     }
 
     #[tokio::test]

@@ -3,8 +3,10 @@
 //! What they print is kept, bounded in memory and complete on disk; a call is answered when the process
 //! has ended, waits for input, or printed what was waited for, and not when a clock says so.
 
+mod end;
 mod keys;
 mod log;
+mod log_file;
 mod marks;
 mod process;
 mod screen;
@@ -16,10 +18,11 @@ mod signals;
 mod transcript;
 mod waiting;
 
+pub use end::LiveEnd;
 pub use keys::{CursorKeys, UnknownKey, keys};
 pub use process::UnifiedExecProcess;
 pub use process::{
-    Answered, LiveChanges, LiveEnd, LiveOptions, LiveState, LiveStdio, Moment, Patience, Search,
+    Answered, LiveChanges, LiveOptions, LiveState, LiveStdio, Moment, Patience, Search,
 };
 pub use screen::ScreenView;
 pub(crate) use seen::{Seen, Waiter};

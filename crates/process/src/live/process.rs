@@ -2,6 +2,7 @@
 
 use super::ScreenView;
 use super::Seen;
+use super::end::LiveEnd;
 use super::keys::CursorKeys;
 use super::log::Log;
 use super::transcript::{Printed, ScreenWanted, Transcript};
@@ -12,11 +13,10 @@ use crate::error::SpawnError;
 use crate::handle::{ProcessHandle, start};
 use crate::output::{RawStream, SpillPolicy, harmless};
 use crate::spawner::{Spawner, Stdin, TerminalSize};
-use crate::stop::Cause;
 use crate::sys::{Sight, Stdio, pause};
 use bytes::Bytes;
 use regex::bytes::Regex;
-use sandgate_protocol::{Denials, ExecToolCallOutput, OutputStream, ReturnReason};
+use sandgate_protocol::{Denials, OutputStream, ReturnReason};
 use sandgate_sandbox::ExecEnv;
 use std::io;
 use std::ops::Range;
@@ -113,37 +113,6 @@ impl Default for LiveStdio {
     }
 }
 
-/// How a live process ended.
-#[derive(Debug, Clone)]
-pub struct LiveEnd {
-    /// How it ended and what it left, as for any command.
-    pub output: ExecToolCallOutput,
-    /// The beginning and the end of what it printed.
-    pub printed: RawStream,
-    /// Whether what was refused to it is known at all.
-    pub supervised: bool,
-}
-
-impl LiveEnd {
-    pub(crate) fn new(finished: Finished, printed: RawStream) -> Self {
-        let text = printed.to_stream_output(None);
-        let output = ExecToolCallOutput {
-            exit_code: finished.exit.code(),
-            signal: finished.exit.signal(),
-            stdout: text.clone(),
-            stderr: RawStream::from(Vec::new()).to_stream_output(None),
-            aggregated_output: text,
-            duration: finished.duration,
-            timed_out: false,
-            cancelled: finished.cause == Some(Cause::Cancelled),
-            pipes_still_open: finished.pipes_still_open,
-            left_running: finished.left_running,
-            denials: finished.denials,
-        };
-        Self { output, printed, supervised: finished.held.supervised }
-    }
-}
-
 /// How long, and for what, an answer waits.
 #[derive(Debug, Clone, Copy)]
 pub struct Patience<'a> {
@@ -202,10 +171,33 @@ struct Shared {
     log: Log,
     /// Changes with everything that is printed, and at the end.
     changed: watch::Sender<u64>,
+    /// Without what it printed, which is in the log.
     ended: Mutex<Option<LiveEnd>>,
 }
 
 impl Shared {
+    /// Keeps of a process that has ended what can be asked for, with as little as it takes: no descriptor, and no
+    /// memory for what is on the disk.
+    async fn put_away(&self) {
+        self.log.finish().await;
+        if self.log.is_on_disk() {
+            self.transcript().set_aside(&self.log.kept());
+        }
+    }
+
+    /// The text of what no answer has told yet, if it has to be read from the disk. What that fails to give back is
+    /// left out, and counted as such.
+    async fn unread_aside(self: &Arc<Self>) -> Option<RawStream> {
+        let aside = self.transcript().aside()?;
+        let (shared, [head, tail]) = (Arc::clone(self), aside.ends());
+        let read = move || {
+            let bytes = |range| shared.log.read(range).unwrap_or_default().1;
+            (bytes(head), bytes(tail))
+        };
+        let (head, tail) = tokio::task::spawn_blocking(read).await.unwrap_or_default();
+        Some(aside.with(head, tail))
+    }
+
     fn transcript(&self) -> MutexGuard<'_, Transcript> {
         self.transcript.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -246,8 +238,9 @@ impl UnifiedExecProcess {
             let Recorder { shared, also } = sink;
             shared.transcript().finish();
             let end = LiveEnd::new(finished, shared.log.ends().await);
-            *shared.ended() = Some(end.clone());
+            *shared.ended() = Some(end.without_output());
             shared.changed.send_modify(|changes| *changes += 1);
+            shared.put_away().await;
             on_end(also, end).await;
         };
         let handle = start(launched, Broadcast::new(), sink, |_| {}, on_end);
@@ -269,9 +262,15 @@ impl UnifiedExecProcess {
         self.began.elapsed()
     }
 
-    /// How it ended, once it has and all that it printed has been read.
+    /// How it ended, once it has and all that it printed has been read, without what that was.
     pub fn end(&self) -> Option<LiveEnd> {
         self.shared.ended().clone()
+    }
+
+    /// How it ended, with the beginning and the end of what it printed.
+    pub async fn end_with_output(&self) -> Option<LiveEnd> {
+        let end = self.end()?;
+        Some(end.with_output(self.shared.log.ends().await))
     }
 
     /// Whether it has ended, and all that it printed has been read.
@@ -448,7 +447,9 @@ impl UnifiedExecProcess {
             Ok(waits) => (ReturnReason::WaitingForInput, waits.hidden),
             Err(reason) => (reason, false),
         };
-        let printed = self.shared.transcript().take();
+        let aside = self.shared.unread_aside().await;
+        let mut printed = self.shared.transcript().take();
+        printed.text = aside.unwrap_or(printed.text);
         let waited = began.elapsed();
         Answered { reason, printed, waited, hides_input }
     }
@@ -529,14 +530,23 @@ impl Search {
     /// Whether the process has printed it since the last answer, in what was not looked at before.
     pub fn finds(&mut self, pattern: &Regex, process: &UnifiedExecProcess) -> bool {
         let transcript = process.shared.transcript();
-        let (printed, unread) = (transcript.printed(), transcript.unread());
+        let printed = transcript.printed();
         if printed == self.printed {
             return false;
         }
         let new = printed - self.printed + Self::OVERLAP;
         self.printed = printed;
+        if let Some(aside) = transcript.aside() {
+            drop(transcript);
+            // It was written a moment ago, and is looked at once more because the process has ended.
+            let ends = aside.ends().map(|end| end.start.max(printed.saturating_sub(new))..end.end);
+            return ends
+                .into_iter()
+                .any(|end| process.read(end).is_ok_and(|(_, bytes)| pattern.is_match(&bytes)));
+        }
         // All that is held would be copied again and again for a process that prints much.
-        pattern.is_match(&unread.last(usize::try_from(new).unwrap_or(usize::MAX)))
+        let last = transcript.unread().last(usize::try_from(new).unwrap_or(usize::MAX));
+        pattern.is_match(&last)
     }
 }
 

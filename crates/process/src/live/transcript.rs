@@ -5,7 +5,7 @@
 
 use super::marks::{Mark, Marks, Piece};
 use super::screen::{AlternateScreen, ENTER, Screen, ScreenView, Switch};
-use crate::output::{HeadTailBuffer, RawStream};
+use crate::output::{HeadTailBuffer, Outline, RawStream};
 use crate::spawner::TerminalSize;
 use std::ops::Range;
 
@@ -25,6 +25,28 @@ pub(crate) struct Transcript {
     printed: u64,
     /// Whether the last byte ended a line.
     ends_a_line: bool,
+    /// Whether what is told is what was printed, byte for byte.
+    is_verbatim: bool,
+}
+
+/// What was printed since it was last asked for, when that is not in memory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Aside {
+    outline: Outline,
+    range: Range<u64>,
+}
+
+impl Aside {
+    /// Where its beginning and its end stand in all that was printed.
+    pub(crate) fn ends(&self) -> [Range<u64>; 2] {
+        let Range { start, end } = self.range;
+        [start..start + self.outline.head as u64, end - self.outline.tail as u64..end]
+    }
+
+    /// All of it, from these ends.
+    pub(crate) fn with(&self, head: Vec<u8>, tail: Vec<u8>) -> RawStream {
+        HeadTailBuffer::of_outline(self.outline, head, tail).into()
+    }
 }
 
 /// Whether the screen is kept.
@@ -54,6 +76,8 @@ pub struct Printed {
 struct Text {
     marks: Option<Marks>,
     unread: HeadTailBuffer,
+    /// Set when it was taken out of memory, and then `unread` is empty.
+    aside: Option<Aside>,
     exit_status: Option<i32>,
     /// How many prompts there have been.
     prompts: u64,
@@ -63,10 +87,13 @@ impl Transcript {
     /// Of a process on a terminal of this size, which prints marks with this nonce if there is one.
     pub(crate) fn new(marks: Option<&str>, size: TerminalSize, wanted: ScreenWanted) -> Self {
         let unread = HeadTailBuffer::new(UNREAD_BYTES);
-        let text = Text { marks: marks.map(Marks::new), unread, exit_status: None, prompts: 0 };
+        let is_verbatim = marks.is_none();
+        let marks = marks.map(Marks::new);
+        let text = Text { marks, unread, aside: None, exit_status: None, prompts: 0 };
         let screen = (wanted == ScreenWanted::Always).then(|| Screen::new(size));
         let screens = AlternateScreen::default();
-        Self { text, screens, screen, size, wanted, since: 0, printed: 0, ends_a_line: true }
+        let (since, printed, ends_a_line) = (0, 0, true);
+        Self { text, screens, screen, size, wanted, since, printed, ends_a_line, is_verbatim }
     }
 
     /// Takes what was printed next. What the terminal answers to it, if it was asked something.
@@ -76,6 +103,7 @@ impl Transcript {
         let mut switches = Vec::new();
         self.screens.read(bytes, |end, switch| switches.push((end, switch)));
         let mut from = 0;
+        self.is_verbatim &= switches.is_empty();
         for (end, switch) in switches {
             self.draw(&bytes[from..end]);
             from = end;
@@ -161,9 +189,26 @@ impl Transcript {
         });
     }
 
-    /// Takes what was printed since the last time.
+    /// Takes what was not asked for yet out of memory, if it is all that was printed since, so that it can be read
+    /// where that is `kept`. Nothing more may be printed afterwards.
+    pub(crate) fn set_aside(&mut self, kept: &Range<u64>) {
+        let aside = Aside { outline: self.text.unread.outline(), range: self.since..self.printed };
+        let is_kept = kept.start <= self.since && kept.end == self.printed;
+        if is_kept && self.is_verbatim {
+            self.text.unread = HeadTailBuffer::new(UNREAD_BYTES);
+            self.text.aside = Some(aside);
+        }
+    }
+
+    /// What was printed and not taken yet, if it is not in memory.
+    pub(crate) fn aside(&self) -> Option<Aside> {
+        self.text.aside.clone()
+    }
+
+    /// Takes what was printed since the last time. Its text is empty if it was not in memory.
     pub(crate) fn take(&mut self) -> Printed {
         let text = &mut self.text;
+        text.aside = None;
         let unread = std::mem::replace(&mut text.unread, HeadTailBuffer::new(UNREAD_BYTES));
         let range = self.since..self.printed;
         self.since = self.printed;
@@ -178,7 +223,7 @@ impl Transcript {
 
 impl Text {
     fn read(&mut self, bytes: &[u8]) {
-        let Self { marks, unread, exit_status, prompts } = self;
+        let Self { marks, unread, exit_status, prompts, .. } = self;
         let Some(marks) = marks else { return unread.push(bytes) };
         marks.read(bytes, |piece| match piece {
             Piece::Output(bytes) => unread.push(bytes),
@@ -235,6 +280,34 @@ mod tests {
         let printed = transcript.take();
         assert_eq!((printed.screen, printed.range.end), (None, transcript.printed()));
         assert!(printed.text.to_stream_output(None).text.ends_with("after\r\n"));
+    }
+
+    #[test]
+    fn what_is_told_as_it_was_printed_can_be_read_elsewhere() {
+        let mut plain = transcript(None, ScreenWanted::WhileBorrowed);
+        plain.push(b"told\n");
+        plain.take();
+        plain.push(b"not told\n");
+        plain.set_aside(&(6..14));
+        assert_eq!(plain.aside(), None, "its beginning is not kept");
+        plain.set_aside(&(0..14));
+        let aside = plain.aside().unwrap();
+        assert_eq!((aside.ends(), plain.unread().total_bytes()), ([5..14, 14..14], 0));
+        let text = aside.with(b"not told\n".to_vec(), Vec::new());
+        assert_eq!(text.to_stream_output(None).text, "not told\n");
+        assert_eq!((plain.take().range, plain.aside()), (5..14, None));
+    }
+
+    #[test]
+    fn what_is_told_in_other_words_stays_in_memory() {
+        for (marks, printed) in [(Some("n"), "text"), (None, "\x1b[?1049hdrawn\x1b[?1049ltext")] {
+            let mut transcript = transcript(marks, ScreenWanted::WhileBorrowed);
+            transcript.push(printed.as_bytes());
+            transcript.finish();
+            let before = transcript.unread().contents();
+            transcript.set_aside(&(0..transcript.printed()));
+            assert_eq!((transcript.aside(), transcript.unread().contents()), (None, before));
+        }
     }
 
     #[test]

@@ -29,6 +29,18 @@ pub struct HeadTailBuffer {
     total_newlines: u64,
 }
 
+/// How much of what a buffer holds, without the bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Outline {
+    capacity: usize,
+    /// How long its head is.
+    pub(crate) head: usize,
+    /// How long its tail is.
+    pub(crate) tail: usize,
+    total_bytes: u64,
+    total_newlines: u64,
+}
+
 impl Default for HeadTailBuffer {
     fn default() -> Self {
         Self::new(Self::STREAM_MAX_BYTES)
@@ -117,6 +129,26 @@ impl HeadTailBuffer {
         self.total_bytes.saturating_add(extra as u64) > self.capacity as u64
     }
 
+    /// What is needed besides the bytes to make the same buffer again.
+    pub(crate) fn outline(&self) -> Outline {
+        Outline {
+            capacity: self.capacity,
+            head: self.head.len(),
+            tail: self.ring.len(),
+            total_bytes: self.total_bytes,
+            total_newlines: self.total_newlines,
+        }
+    }
+
+    /// The buffer that an outline was made of, from the bytes that it held. Bytes that are missing at the end of
+    /// its head, or at the beginning of its tail, count as omitted.
+    pub(crate) fn of_outline(outline: Outline, mut head: Vec<u8>, mut tail: Vec<u8>) -> Self {
+        let Outline { capacity, total_bytes, total_newlines, .. } = outline;
+        head.truncate(outline.head);
+        tail.drain(..tail.len().saturating_sub(outline.tail));
+        Self { capacity, head, ring: tail, oldest: 0, total_bytes, total_newlines }
+    }
+
     /// The head and the tail as two owned pieces; the bytes are not copied, at most turned in place.
     pub(super) fn into_parts(mut self) -> (Vec<u8>, Vec<u8>) {
         self.ring.rotate_left(self.oldest);
@@ -203,6 +235,23 @@ mod tests {
                 let skip = contents.len().saturating_sub(most);
                 assert_eq!(buffer.last(most), contents[skip..], "{most} of {contents:?}");
             }
+        }
+    }
+
+    #[test]
+    fn an_outline_and_the_bytes_make_the_same_buffer() {
+        for length in [0, 3, 10, 17, 40] {
+            let bytes: Vec<u8> =
+                (0..length).map(|n| if n % 4 == 0 { b'\n' } else { b'x' }).collect();
+            let mut buffer = HeadTailBuffer::new(10);
+            bytes.chunks(3).for_each(|piece| buffer.push(piece));
+            let outline = buffer.outline();
+            let head = bytes[..outline.head].to_vec();
+            let tail = bytes[bytes.len() - outline.tail..].to_vec();
+            let again = HeadTailBuffer::of_outline(outline, head, tail);
+            assert_eq!(again.contents(), buffer.contents());
+            assert_eq!(again.omitted_bytes(), buffer.omitted_bytes());
+            assert_eq!(again.omitted_newlines(), buffer.omitted_newlines());
         }
     }
 

@@ -20,6 +20,7 @@ pub use borders::incomplete_utf8_at_end;
 pub use capture::OutputCapture;
 pub use harmless::harmless;
 pub use head_tail::HeadTailBuffer;
+pub(crate) use head_tail::Outline;
 pub use model::ModelFormat;
 pub use raw::{RawOutput, RawStream};
 pub use spill::{Spill, SpillPolicy, SpillReport};

@@ -12,6 +12,7 @@ use std::fmt;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use tempfile::NamedTempFile;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
@@ -42,9 +43,9 @@ impl SpillPolicy {
         Self { directory: Arc::new(directory), limit_bytes: Self::LIMIT_BYTES }
     }
 
-    /// Makes a file there that has no name and is gone when nobody uses it any more.
-    pub(crate) fn create_unnamed(&self) -> io::Result<std::fs::File> {
-        tempfile::tempfile_in((self.directory)()?)
+    /// Makes a file there that is removed when its name is dropped.
+    pub(crate) fn create_temporary(&self) -> io::Result<NamedTempFile> {
+        NamedTempFile::new_in((self.directory)()?)
     }
 }
 

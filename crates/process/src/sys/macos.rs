@@ -120,7 +120,9 @@ fn stdio(end: End) -> Stdio {
     }
 }
 
-/// A process group that may be signalled only while it is certainly ours.
+/// A process group that may be signalled only while it is ours: until its leader has been waited for, and for as long
+/// as somebody is left in it, which keeps its number from another. Between the one and the other there is a moment
+/// in which its number could be given away; this system does so only after all others, and has no handles.
 struct Group {
     pid: Pid,
     ours: AtomicBool,

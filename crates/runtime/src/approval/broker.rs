@@ -152,7 +152,7 @@ impl Broker {
     pub(crate) async fn ask(
         &self,
         question: Question,
-        events: &EventLog,
+        events: &Arc<EventLog>,
         cancelled: &CancellationToken,
     ) -> Answer {
         let (id, call_id) = question.names();
@@ -160,7 +160,7 @@ impl Broker {
             return self.close(id, call_id, no(AnsweredBy::Nobody), events).await;
         };
         // Should the asker be dropped while it waits, its question goes with it.
-        let _open = Open { broker: self, id: &id };
+        let mut open = Open { broker: self, names: (&id, &call_id), events, told: Told::Cancelled };
         events.tell(&question.into_event()).await;
         let patience = async {
             match self.patience {
@@ -180,7 +180,10 @@ impl Broker {
             },
             () = patience => no(AnsweredBy::Timeout),
         };
-        self.close(id.clone(), call_id, answer, events).await
+        open.told = Told::Answered(answer.clone());
+        let answer = self.close(id.clone(), call_id.clone(), answer, events).await;
+        open.told = Told::Already;
+        answer
     }
 
     fn open(
@@ -204,9 +207,7 @@ impl Broker {
         answer: Answer,
         events: &EventLog,
     ) -> Answer {
-        let Answer { decision, by: answered_by } = answer.clone();
-        let response = ApprovalResponse { approval_id, call_id, decision, answered_by };
-        events.tell(&Event::ApprovalResponse(response)).await;
+        events.tell(&response(approval_id, call_id, answer.clone())).await;
         answer
     }
 
@@ -219,16 +220,46 @@ fn no(by: AnsweredBy) -> Answer {
     Answer { decision: ReviewDecision::DENIED, by }
 }
 
-/// A question that waits for its answer.
+/// A question of which everybody was told, or is being told.
 struct Open<'a> {
     broker: &'a Broker,
-    id: &'a ApprovalId,
+    names: (&'a ApprovalId, &'a CallId),
+    events: &'a Arc<EventLog>,
+    told: Told,
+}
+
+/// What everybody is to be told of the end of a question.
+enum Told {
+    /// It is withdrawn.
+    Cancelled,
+    /// It was answered.
+    Answered(Answer),
+    /// They were.
+    Already,
 }
 
 impl Drop for Open<'_> {
+    /// Whoever shows a question must hear of its end, also when nobody is left who waits for its answer.
     fn drop(&mut self) {
-        self.broker.state().open.remove(self.id);
+        let (id, call_id) = self.names;
+        self.broker.state().open.remove(id);
+        let answer = match std::mem::replace(&mut self.told, Told::Already) {
+            Told::Already => return,
+            Told::Answered(answer) => answer,
+            Told::Cancelled => {
+                Answer { decision: ReviewDecision::Abort, by: AnsweredBy::Cancelled }
+            }
+        };
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+        let response = response(id.clone(), call_id.clone(), answer);
+        let events = Arc::clone(self.events);
+        runtime.spawn(async move { events.tell(&response).await });
     }
+}
+
+fn response(approval_id: ApprovalId, call_id: CallId, answer: Answer) -> Event {
+    let Answer { decision, by: answered_by } = answer;
+    Event::ApprovalResponse(ApprovalResponse { approval_id, call_id, decision, answered_by })
 }
 
 impl Question {
@@ -338,7 +369,7 @@ mod tests {
     async fn the_first_answer_counts_and_the_second_is_told() {
         let broker = Broker::new(None);
         let (first, second) = (broker.approver("terminal"), broker.approver("browser"));
-        let log = EventLog::default();
+        let log = Arc::new(EventLog::default());
         let mut events = log.listen(Delivery::Complete).await;
         let (id, question) = question(&broker);
         let never = CancellationToken::new();
@@ -356,6 +387,29 @@ mod tests {
         assert!(matches!(answered.event, Event::ApprovalResponse(_)));
     }
 
+    /// spec ASKING.12: A question goes with its call, however that ends: whoever shows it is told that it was
+    /// cancelled, and nobody can answer it any more.
+    #[tokio::test]
+    async fn a_question_that_nobody_waits_for_is_withdrawn() {
+        let broker = Broker::new(None);
+        let approver = broker.approver("terminal");
+        let log = Arc::new(EventLog::default());
+        let mut events = log.listen(Delivery::Complete).await;
+        let (id, question) = question(&broker);
+        let never = CancellationToken::new();
+        tokio::select! {
+            answer = broker.ask(question, &log, &never) => panic!("nobody answers: {answer:?}"),
+            asked = events.next() => {
+                assert!(matches!(asked.unwrap().event, Event::ApplyPatchApprovalRequest(_)));
+            }
+        }
+        let withdrawn = events.next().await.unwrap();
+        let Event::ApprovalResponse(response) = &withdrawn.event else { panic!("{withdrawn:?}") };
+        assert_eq!((&response.approval_id, &response.answered_by), (&id, &AnsweredBy::Cancelled));
+        let late = approver.answer(&id, ReviewDecision::Approved).unwrap_err();
+        assert_eq!(late, AnswerError::NoSuchQuestion { id });
+    }
+
     #[tokio::test]
     async fn what_was_not_offered_is_no_answer() {
         let broker = Broker::new(None);
@@ -364,7 +418,7 @@ mod tests {
         if let Question::Patch(request) = &mut question {
             request.only_once = true;
         }
-        let (log, never) = (EventLog::default(), CancellationToken::new());
+        let (log, never) = (Arc::new(EventLog::default()), CancellationToken::new());
         let person = async {
             while broker.state().open.is_empty() {
                 tokio::task::yield_now().await;
@@ -387,7 +441,7 @@ mod tests {
     async fn without_anybody_to_answer_it_is_a_no_at_once() {
         let broker = Broker::new(None);
         let (_, question) = question(&broker);
-        let answer = broker.ask(question, &EventLog::default(), &CancellationToken::new()).await;
+        let answer = broker.ask(question, &Arc::default(), &CancellationToken::new()).await;
         assert_eq!(answer, no(AnsweredBy::Nobody));
     }
 
@@ -396,7 +450,7 @@ mod tests {
         let broker = Broker::new(None);
         let approver = broker.approver("terminal");
         let (_, question) = question(&broker);
-        let (log, never) = (EventLog::default(), CancellationToken::new());
+        let (log, never) = (Arc::new(EventLog::default()), CancellationToken::new());
         let leave = async {
             while broker.state().open.is_empty() {
                 tokio::task::yield_now().await;
@@ -412,7 +466,7 @@ mod tests {
         let broker = Broker::new(Some(Duration::from_secs(60)));
         let approver = broker.approver("terminal");
         let (id, question) = question(&broker);
-        let answer = broker.ask(question, &EventLog::default(), &CancellationToken::new()).await;
+        let answer = broker.ask(question, &Arc::default(), &CancellationToken::new()).await;
         assert_eq!(answer, no(AnsweredBy::Timeout));
         let late = approver.answer(&id, ReviewDecision::Approved).unwrap_err();
         assert_eq!(late, AnswerError::NoSuchQuestion { id });
@@ -425,7 +479,7 @@ mod tests {
         let (_, question) = question(&broker);
         let stop = CancellationToken::new();
         stop.cancel();
-        let answer = broker.ask(question, &EventLog::default(), &stop).await;
+        let answer = broker.ask(question, &Arc::default(), &stop).await;
         assert_eq!((answer.decision, answer.by), (ReviewDecision::Abort, AnsweredBy::Cancelled));
     }
 }

@@ -194,7 +194,7 @@ function decode(text) {
 function keys(event) {
   if (!me || event.defaultPrevented || event.ctrlKey || event.altKey || event.metaKey) return;
   if (isWriting(event.target)) {
-    if (event.key === "Escape" && event.target instanceof HTMLElement && event.target.closest(".xterm, dialog") === null) event.target.blur();
+    if (event.key === "Escape" && event.target instanceof HTMLElement && event.target.closest(".xterm, dialog[open]") === null) event.target.blur();
     return;
   }
   const page = PAGES[Number(event.key) - 1];

@@ -163,10 +163,14 @@ export function plural(number, one, many = `${one}s`) {
   return `${count(number)} ${number === 1 ? one : many}`;
 }
 
-/** Whether a key press belongs to something that a person writes into. @param {EventTarget | null} target */
+/**
+ * Whether a key press belongs to something that a person writes into. A dialog that was closed can have the focus until
+ * the browser draws the next time.
+ * @param {EventTarget | null} target
+ */
 export function isWriting(target) {
   if (!(target instanceof HTMLElement)) return false;
-  return target.matches("input, textarea, select, [contenteditable]") || target.closest(".xterm, dialog") !== null;
+  return target.matches("input, textarea, select, [contenteditable]") || target.closest(".xterm, dialog[open]") !== null;
 }
 
 /** What a person chose before, on this machine; nothing where the browser keeps nothing. */

@@ -465,16 +465,22 @@ export async function keys({ page: open }) {
   await page.keyboard.press("Escape");
   await page.getByRole("dialog").waitFor({ state: "hidden" });
   await page.locator("main textarea, main input").first().waitFor();
-  // A browser gives the focus back to where it was before a dialog, some time after the dialog is gone.
-  const writes = () => document.activeElement?.matches("main textarea, main input") ?? false;
-  for (let tries = 0; tries < 20 && !(await page.evaluate(writes)); tries += 1) {
-    await page.keyboard.press("/");
-    await page.waitForFunction(writes, null, { timeout: 1000 }).catch(() => {});
-  }
-  check(await page.evaluate(writes), "a key leads to where one writes");
+  await page.keyboard.press("/");
+  await page.waitForFunction(() => document.activeElement?.matches("main textarea, main input"));
   await page.keyboard.type("123?");
   const written = await page.evaluate(() => document.activeElement.value);
   same(written, "123?", "what was written where keys are letters");
+  // A browser takes the focus from a dialog that is gone when it draws the next time, and a person may be faster.
+  const heard = await page.evaluate(() => {
+    document.activeElement.blur();
+    document.dispatchEvent(new KeyboardEvent("keydown", { key: "?", bubbles: true }));
+    const button = document.activeElement;
+    const dialog = button.closest("dialog");
+    dialog.close();
+    button.dispatchEvent(new KeyboardEvent("keydown", { key: "/", bubbles: true }));
+    return [dialog.open, document.activeElement.matches("main textarea, main input")];
+  });
+  same(heard, [false, true], "whether a key counts right after a dialog");
 }
 
 const SIZES = { desktop: { width: 1280, height: 800 }, phone: { width: 390, height: 844 }, small: { width: 360, height: 640 } };

@@ -5,12 +5,12 @@ use crate::soak::errands;
 use crate::soak::gate::{Call, Gate};
 use crate::soak::lane::Lane;
 use crate::soak::mcp_client::Mcp;
-use crate::soak::program::{Ended, Running};
+use crate::soak::program::{Ended, Running, signal_found};
 use crate::soak::steady::{self, daemon_of, eventually};
 use crate::soak::work::Work;
 use crate::soak::world::Namespaces;
 use anyhow::Context as _;
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::Signal;
 use serde_json::json;
 
 /// Does something first, so that there is something to be lost.
@@ -104,8 +104,8 @@ pub(super) fn daemon(lane: &mut Lane<'_>) -> anyhow::Result<()> {
     let daemon = daemon_of(world, &home)?;
     lane.linger();
     let signal = *lane.random.pick(&[Signal::KILL, Signal::KILL, Signal::TERM]);
-    let pid = i32::try_from(daemon).ok().and_then(Pid::from_raw).context("no process id")?;
-    kill_process(pid, signal)?;
+    let is_it = || daemon_of(world, &home).is_ok_and(|now| now == daemon);
+    anyhow::ensure!(signal_found(daemon, signal, is_it)?, "the daemon has ended by itself");
     eventually("end of the daemon", || Ok(has_ended(daemon).then_some(())))?;
     start("one").context("after the daemon was ended")?;
     let ended = session(&["stop"])?;

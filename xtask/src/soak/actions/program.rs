@@ -2,11 +2,10 @@
 
 use crate::bench::processes::{descendants, name_of};
 use crate::soak::lane::Lane;
-use crate::soak::program::{Ended, Running};
+use crate::soak::program::{Ended, Running, signal_found};
 use crate::soak::work::Work;
 use crate::soak::world::{Namespaces, hash};
-use anyhow::Context as _;
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::Signal;
 
 /// Starts a command with these words before it.
 fn start(
@@ -107,19 +106,20 @@ pub(super) fn kill_guard(lane: &mut Lane<'_>) -> anyhow::Result<()> {
 
 /// Kills one of the guards below a process, if it has any. Says which.
 pub(super) fn kill_one_guard(lane: &mut Lane<'_>, below: u32) -> anyhow::Result<Option<String>> {
-    let guards: Vec<(u32, String)> = descendants(below)
-        .into_iter()
-        .filter_map(|pid| Some((pid, name_of(pid)?)))
-        .filter(|(_, name)| name.starts_with("sg-"))
-        .collect();
+    let guards = guards_below(below);
     if guards.is_empty() {
         return Ok(None);
     }
     let (pid, name) = lane.random.pick(&guards).clone();
-    let id = i32::try_from(pid).ok().and_then(Pid::from_raw).context("no process id")?;
-    // It may have ended since.
-    let _ = kill_process(id, Signal::KILL);
-    Ok(Some(format!("{name} {pid}")))
+    // Others on this machine have processes too, and numbers are used again.
+    let is_it = || guards_below(below).iter().any(|(guard, _)| *guard == pid);
+    let was_it = signal_found(pid, Signal::KILL, is_it)?;
+    Ok(was_it.then(|| format!("{name} {pid}")))
+}
+
+fn guards_below(below: u32) -> Vec<(u32, String)> {
+    let named = descendants(below).into_iter().filter_map(|pid| Some((pid, name_of(pid)?)));
+    named.filter(|(_, name)| name.starts_with("sg-")).collect()
 }
 
 pub(super) fn sandbox(lane: &mut Lane<'_>) -> anyhow::Result<()> {

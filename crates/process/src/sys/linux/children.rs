@@ -42,7 +42,8 @@ pub(super) struct Found {
     pub(super) refused: u32,
 }
 
-/// Sends SIGKILL to every direct child but those that `spare` names.
+/// Sends SIGKILL to every direct child but those that `spare` names. A guard has one thread, and that waits for
+/// children elsewhere: whoever is on the list, ended or not, still has its number.
 pub(super) fn kill_all(spare: impl Fn(Pid) -> bool) -> Found {
     let mut found = Found::default();
     let mut kill = |pid: Pid| {

@@ -83,6 +83,16 @@ fn reader_elsewhere(root: i32, inlet: Inlet) -> Option<Waiter> {
     others.into_iter().find_map(|process| look_at(process, inlet))
 }
 
+/// Those of a group who may be of the job whose command this is, as far as numbers tell.
+pub(super) fn members_of_job(command: i32, number: i32) -> Vec<i32> {
+    let group = Pid::from_raw(number);
+    let guard = stat(command, PARENT).and_then(|parent| parent.parse().ok());
+    // Whoever has lost their parents is the guard's.
+    let found = guard.map(|guard| members(guard, group)).unwrap_or_default();
+    // Where nothing is told of children, or there are too many, there is still the one whose number it has.
+    if found.is_empty() { vec![number] } else { found }
+}
+
 /// How long a thread has run, in nanoseconds.
 fn has_run(thread: i32) -> Option<u64> {
     let text = fs::read_to_string(format!("/proc/{thread}/schedstat")).ok()?;
@@ -146,7 +156,7 @@ pub(super) fn group_of(process: i32) -> Option<i32> {
     stat(process, GROUP)?.parse().ok()
 }
 
-fn session_of(process: i32) -> Option<i32> {
+pub(super) fn session_of(process: i32) -> Option<i32> {
     stat(process, SESSION)?.parse().ok()
 }
 

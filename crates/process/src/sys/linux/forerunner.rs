@@ -180,7 +180,8 @@ impl Forerunner {
 impl Drop for Forerunner {
     fn drop(&mut self) {
         if let Some(pid) = self.pid {
-            // It was not needed. Nobody may share our memory longer than we know of.
+            // It was not needed. Nobody may share our memory longer than we know of. It says nothing at its end, so
+            // that only who knows its number waits for it, which is us.
             let _ = kill_process(pid, Signal::KILL);
             self.wait();
         }

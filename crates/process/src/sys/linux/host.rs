@@ -14,6 +14,7 @@ use rustix::net::{
     SocketType, recv, sendmsg, socketpair,
 };
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, WaitIdStatus, WaitOptions};
+use rustix::process::{PidfdFlags, pidfd_open, pidfd_send_signal};
 use rustix::process::{kill_process, waitid, waitpid};
 use sandgate_sandbox::linux::{Leftovers, Of, Reservations, Site, Stuck};
 use std::io::{self, IoSlice};
@@ -81,6 +82,8 @@ enum Attempt {
 pub(super) struct Line {
     requests: Option<OwnedFd>,
     pid: Pid,
+    /// What it is signalled by, where the kernel has such: something else of the host may wait for any child.
+    handle: Option<OwnedFd>,
     allowed: Allowed,
     /// What it keeps free, to be given back here if it was killed.
     names: Option<Reservations>,
@@ -312,8 +315,9 @@ impl Line {
     }
 
     fn new(requests: OwnedFd, pid: Pid, allowed: Allowed, names: Option<Reservations>) -> Self {
-        let outlives_us = AtomicBool::new(false);
-        Self { requests: Some(requests), pid, allowed, names, outlives_us }
+        let (requests, outlives_us) = (Some(requests), AtomicBool::new(false));
+        let handle = pidfd_open(pid, PidfdFlags::empty()).ok();
+        Self { requests, pid, handle, allowed, names, outlives_us }
     }
 
     /// Some of its jobs stay, and it with them, whoever goes.
@@ -339,9 +343,11 @@ impl Line {
 
     /// Signals the nursery, unless something else of the host has waited for it already.
     fn signal(&self, signal: Signal) {
-        if self.look().is_ok() {
-            let _ = kill_process(self.pid, signal);
-        }
+        let _ = match &self.handle {
+            Some(handle) => pidfd_send_signal(handle, signal),
+            // Before Linux 5.3 its number has to do. It is our child, and nobody has waited for it.
+            None => self.look().and_then(|_| kill_process(self.pid, signal)),
+        };
     }
 
     fn look(&self) -> Result<Option<WaitIdStatus>, Errno> {
@@ -408,7 +414,7 @@ impl Line {
         let limit = Instant::now() + DISMISSAL;
         while let Ok(None) = waitpid(Some(self.pid), WaitOptions::NOHANG) {
             if Instant::now() > limit {
-                let _ = kill_process(self.pid, Signal::KILL);
+                self.signal(Signal::KILL);
                 let _ = rustix::io::retry_on_intr(|| waitpid(Some(self.pid), WaitOptions::empty()));
                 return;
             }
@@ -459,6 +465,7 @@ mod tests {
         let line = Line {
             requests: Some(requests),
             pid: Pid::from_child(&ending),
+            handle: None,
             allowed: Allowed::Namespaces,
             names: None,
             outlives_us: AtomicBool::new(false),

@@ -269,7 +269,7 @@ impl<'a> Nursery<'a> {
         loop {
             match children::reap() {
                 Reaped::One(pid, status) => self.buried(pid, status.signaled()),
-                // A warden that does not move cannot watch over anything.
+                // A warden that does not move cannot watch over anything. Nobody but this loop waits for it.
                 Reaped::Stopped(pid) if self.wardens.contains(&Some(pid)) => {
                     let _ = kill_process(pid, Signal::KILL);
                 }

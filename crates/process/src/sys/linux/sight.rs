@@ -1,18 +1,20 @@
 //! What can be seen of a process from our end of its input.
 
 use super::foreground::{Inlet, group_of, look, look_at};
+use super::group::signal_group;
 use crate::live::{Seen, Waiter};
 use crate::sys::Launched;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::OwnedFd;
-use rustix::process::{Signal, kill_process_group};
+use rustix::process::{Pid, Signal};
 use rustix::pty::OpenptFlags;
 use rustix::termios::{LocalModes, tcgetattr, tcgetpgrp, tcgetsid};
 use std::path::PathBuf;
 use std::sync::{Arc, Weak};
 use tokio::io::unix::AsyncFd;
 
-/// Looks at a process through the terminal or the pipe that it reads from.
+/// Looks at a process through the terminal or the pipe that it reads from. Neither is kept open for looking:
+/// when a pipe is closed the process must see that, and who has ended needs nothing open.
 pub(crate) struct Sight {
     root: i32,
     through: Through,
@@ -20,10 +22,9 @@ pub(crate) struct Sight {
 
 enum Through {
     Terminal {
-        ours: Arc<AsyncFd<OwnedFd>>,
+        ours: Weak<AsyncFd<OwnedFd>>,
         file: (u64, u64),
     },
-    /// Not kept open for looking: when a pipe is closed the process must see that.
     Pipe {
         ours: Weak<AsyncFd<OwnedFd>>,
         device: u64,
@@ -37,9 +38,10 @@ impl Sight {
     /// Through the terminal if the process has one, otherwise through the pipe to it.
     pub(crate) fn new(launched: &Launched) -> Self {
         let through = match (&launched.terminal, &launched.stdin) {
-            (Some(terminal), _) => {
-                Through::Terminal { ours: terminal.shared(), file: terminal.file() }
-            }
+            (Some(terminal), _) => Through::Terminal {
+                ours: Arc::downgrade(&terminal.shared()),
+                file: terminal.file(),
+            },
             (None, Some(pipe)) => match rustix::fs::fstat(pipe.shared().get_ref()) {
                 Ok(stat) => {
                     let output = [&launched.stdout, &launched.stderr].into_iter().flatten();
@@ -60,9 +62,12 @@ impl Sight {
     /// What the process and those that it started are doing.
     pub(crate) fn look(&self) -> Seen {
         match &self.through {
-            Through::Terminal { ours, file } => {
-                look(self.root, tcgetpgrp(ours.get_ref()).ok(), terminal(ours, *file))
-            }
+            Through::Terminal { ours, file } => match ours.upgrade() {
+                Some(ours) => {
+                    look(self.root, tcgetpgrp(ours.get_ref()).ok(), terminal(&ours, *file))
+                }
+                None => Seen::Working,
+            },
             Through::Pipe { device, inode, .. } => {
                 look(self.root, None, Inlet::Pipe(*device, *inode))
             }
@@ -74,8 +79,9 @@ impl Sight {
     /// others do: a shell at its prompt may have helpers that work.
     pub(crate) fn look_at_root(&self) -> Option<Waiter> {
         let Through::Terminal { ours, file } = &self.through else { return None };
+        let ours = ours.upgrade()?;
         let group = tcgetpgrp(ours.get_ref()).ok()?.as_raw_nonzero().get();
-        (group_of(self.root)? == group).then(|| look_at(self.root, terminal(ours, *file)))?
+        (group_of(self.root)? == group).then(|| look_at(self.root, terminal(&ours, *file)))?
     }
 
     /// Where the process is.
@@ -86,14 +92,22 @@ impl Sight {
     /// Sends a signal to what runs in the foreground of the terminal. Whether there is something.
     pub(crate) fn signal_foreground(&self, signal: i32) -> bool {
         let Through::Terminal { ours, .. } = &self.through else { return false };
-        let Some(signal) = Signal::from_named_raw(signal) else { return false };
-        tcgetpgrp(ours.get_ref()).is_ok_and(|group| kill_process_group(group, signal).is_ok())
+        let (Some(ours), Some(signal)) = (ours.upgrade(), Signal::from_named_raw(signal)) else {
+            return false;
+        };
+        let Ok(group) = tcgetpgrp(ours.get_ref()) else { return false };
+        // The command is the leader of the terminal's session: as long as the terminal says so it has not been
+        // waited for, and its number is its own.
+        let lives = || tcgetsid(ours.get_ref()).is_ok_and(|session| is(session, self.root));
+        signal_group(self.root, group, signal, lives)
     }
 
     /// Whether something that was typed has not been read yet.
     pub(crate) fn has_unread_input(&self) -> bool {
         let unread = match &self.through {
-            Through::Terminal { ours, .. } => unread_at_terminal(ours),
+            Through::Terminal { ours, .. } => {
+                ours.upgrade().and_then(|ours| unread_at_terminal(&ours))
+            }
             Through::Pipe { ours, .. } => {
                 ours.upgrade().and_then(|ours| rustix::io::ioctl_fionread(ours.get_ref()).ok())
             }
@@ -105,7 +119,9 @@ impl Sight {
     /// Whether the process has written something that we have not read yet.
     pub(crate) fn has_unread_output(&self) -> bool {
         match &self.through {
-            Through::Terminal { ours, .. } => has_something(ours),
+            Through::Terminal { ours, .. } => {
+                ours.upgrade().is_some_and(|ours| has_something(&ours))
+            }
             Through::Pipe { output, .. } => {
                 output.iter().filter_map(Weak::upgrade).any(|ours| has_something(&ours))
             }
@@ -116,11 +132,16 @@ impl Sight {
     /// Whether a line is read that is not shown: a password.
     pub(crate) fn hides_input(&self) -> bool {
         let Through::Terminal { ours, .. } = &self.through else { return false };
+        let Some(ours) = ours.upgrade() else { return false };
         tcgetattr(ours.get_ref()).is_ok_and(|modes| {
             modes.local_modes.contains(LocalModes::ICANON)
                 && !modes.local_modes.contains(LocalModes::ECHO)
         })
     }
+}
+
+fn is(pid: Pid, number: i32) -> bool {
+    pid.as_raw_nonzero().get() == number
 }
 
 /// A terminal as processes see it.

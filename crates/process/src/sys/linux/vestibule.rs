@@ -141,7 +141,8 @@ fn hear_from(socket: &OwnedFd, pid: Pid) -> Result<Heard, Errno> {
             Ok(0) => return Ok(Heard::End),
             Ok(_) => return hear(socket),
             Err(errno) => {
-                // It may not go on with memory of ours that we do not keep for it.
+                // It may not go on with memory of ours that we do not keep for it. It is our child, and is waited
+                // for only here.
                 let _ = kill_process(pid, Signal::KILL);
                 let _ = rustix::io::retry_on_intr(|| waitpid(Some(pid), WaitOptions::empty()));
                 return Err(errno);

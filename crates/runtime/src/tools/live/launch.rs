@@ -158,7 +158,7 @@ impl Launch<'_> {
         };
         let answered = entry.process.answer(entry.process.now(), patience).await;
         let reply = reply(self.process_id, &entry, answered, self.manner.wanted).await?;
-        let denial = entry.process.end().and_then(|end| {
+        let denial = entry.process.end_with_output().await.and_then(|end| {
             let denied = sandbox.denied(kind, end.supervised, &end.output);
             denied.map(|_| end.output.denials.clone())
         });
