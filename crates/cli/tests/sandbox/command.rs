@@ -81,6 +81,17 @@ fn a_directory_is_no_stream() {
     }
 }
 
+/// What was begun for a confined command is gone when it turns out that nothing confines it: the command
+/// takes this program's place, and would have it for a child.
+#[test]
+fn a_command_that_replaces_the_program_has_no_children() {
+    let cage = Cage::new();
+    let options = ["--sandbox", "danger-full-access"];
+    let outcome =
+        cage.run_with(&options, "read -r mine < /proc/$$/task/$$/children; echo \"[$mine]\"");
+    assert_eq!(outcome.stdout(), "[]\n", "{outcome:?}");
+}
+
 /// spec SANDBOX.64: In danger-full-access mode nothing confines the command, and a warning says so.
 #[test]
 fn danger_means_what_it_says() {

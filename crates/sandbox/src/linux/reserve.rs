@@ -351,4 +351,23 @@ mod tests {
         reservations.give_back();
         assert!(name.is_file());
     }
+
+    #[test]
+    fn what_is_left_is_known_without_the_rest_of_the_memory() {
+        let (one, two) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let mut reservations = place(one.path());
+        reservations.places.extend(place(two.path()).places);
+        reservations.take().unwrap();
+        let leftovers = reservations.leftovers().unwrap();
+        let leftovers = Leftovers::in_bytes(&leftovers);
+        let mut parents: Vec<_> =
+            reservations.descriptors().map(|fd| rustix::fd::AsRawFd::as_raw_fd(&fd)).collect();
+        parents.sort_unstable();
+        assert_eq!(leftovers.descriptors(&mut [0; Leftovers::MOST]), parents);
+        leftovers.remove();
+        assert!(one.path().join(".git").exists(), "somebody holds it");
+        reservations.places.iter_mut().for_each(|place| place.taken = Taken::NotYet);
+        leftovers.remove();
+        assert!(!one.path().join(".git").exists() && !two.path().join(".git").exists());
+    }
 }

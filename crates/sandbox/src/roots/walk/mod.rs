@@ -214,6 +214,33 @@ mod tests {
         assert!(all.complete && all.protected.len() == 250, "{all:?}");
     }
 
+    /// The same for many directories in one that hold no others.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn leaves_hold_the_same_however_many_threads_ask_them() {
+        let (_home, root) = tree(&["deep/er/.git"]);
+        for number in 0..300 {
+            let leaf = root.join(number.to_string());
+            fs::create_dir(&leaf).unwrap();
+            if number % 3 == 0 {
+                fs::write(leaf.join(".git"), "gitdir: elsewhere").unwrap();
+            }
+        }
+        let walk = |limits, threads: fn() -> usize| {
+            linux::walk_by(threads, &root, limits, &BTreeSet::new())
+        };
+        for directories in [0, 1, 29, 30, 31, 40, 1000] {
+            for entries in [10, 299, 300, 301, 10_000] {
+                for depth in [1, 3] {
+                    let limits = Limits { directories, entries, depth };
+                    assert_eq!(walk(limits, || 3), walk(limits, || 1), "{limits:?}");
+                }
+            }
+        }
+        let all = walk(Limits::SCRATCH, || 3);
+        assert!(all.complete && all.protected.len() == 101, "{all:?}");
+    }
+
     #[test]
     fn what_is_walked_by_itself_is_left_out() {
         let (_home, root) = tree(&["a/root/x/.git", "b/.git"]);
