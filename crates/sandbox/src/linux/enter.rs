@@ -163,7 +163,9 @@ impl Cage {
             *slot = Some(copy.map_err(Stuck::at("copy a writable root"))?);
         }
         let devices = devices::Devices::hold()?;
-        sys::mount_attributes(CWD, c"/", sys::Recursive::Yes, sys::READ_ONLY | sys::NO_SETUID)
+        // A device can be written to on a read-only mount as well.
+        let closed = sys::READ_ONLY | sys::NO_SETUID | sys::NO_DEVICES;
+        sys::mount_attributes(CWD, c"/", sys::Recursive::Yes, closed)
             .map_err(Stuck::at("make the file system read-only"))?;
         devices.lay_out()?;
         let mut copies = copies.iter().flatten();
