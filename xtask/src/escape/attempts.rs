@@ -30,7 +30,7 @@ pub(super) use case::{LEFT_OPEN, SCRIPT};
 pub(super) use stage::{Scene, Stage};
 
 use super::cage::{Cage, eventually};
-use case::{Case, MODES, NAMES, NETWORK, NEVER, OUTSIDE, PROTECTED, SOCKET, TIMES};
+use case::{Case, NAMES, NETWORK, NEVER, OUTSIDE, PROTECTED, SOCKET};
 
 /// What every attempt begins with.
 pub(super) const PRELUDE: &str =

@@ -13,6 +13,7 @@ use std::process::{Command, Stdio};
 use tempfile::TempDir;
 
 const WITHOUT_NAMESPACES: &str = include_str!("../support/without_namespaces.py");
+const WITHOUT_LANDLOCK: &str = include_str!("../support/without_landlock.py");
 
 /// Not below `/tmp`, which a confined command may write to.
 pub(crate) struct Cage {
@@ -77,11 +78,20 @@ impl Cage {
 
     /// The same where namespaces are refused, if that can be had here.
     pub(crate) fn without_namespaces(&self, options: &[&str], script: &str) -> Option<Command> {
+        self.without(WITHOUT_NAMESPACES, options, script)
+    }
+
+    /// The same where there is no Landlock, if that can be had here.
+    pub(crate) fn without_landlock(&self, options: &[&str], script: &str) -> Option<Command> {
+        self.without(WITHOUT_LANDLOCK, options, script)
+    }
+
+    fn without(&self, lacking: &str, options: &[&str], script: &str) -> Option<Command> {
         if !has("python3") {
             return None;
         }
         let mut command = Command::new("python3");
-        command.args(["-c", WITHOUT_NAMESPACES]).arg(sandgate()).arg("sandbox").args(options);
+        command.args(["-c", lacking]).arg(sandgate()).arg("sandbox").args(options);
         command.args(["--", "/bin/sh", "-c", script]);
         self.settle(&mut command);
         Some(command)

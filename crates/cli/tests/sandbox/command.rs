@@ -92,6 +92,54 @@ fn a_command_that_replaces_the_program_has_no_children() {
     assert_eq!(outcome.stdout(), "[]\n", "{outcome:?}");
 }
 
+/// spec SANDBOX.96: A socket is refused as a standard stream unless it is a connected stream, and with
+/// the network off unless it is a unix one: through others a command would reach whom it likes.
+#[test]
+fn a_socket_that_leads_elsewhere_is_no_stream() {
+    use std::net::{TcpListener, TcpStream, UdpSocket};
+    use std::os::fd::OwnedFd;
+    use std::os::unix::net::{UnixDatagram, UnixListener, UnixStream};
+    let cage = Cage::new();
+    let server = TcpListener::bind("127.0.0.1:0").unwrap();
+    let connected = || TcpStream::connect(server.local_addr().unwrap()).unwrap();
+    let (one, other) = UnixStream::pair().unwrap();
+    let cases: [(OwnedFd, &[&str], Option<&str>); 9] = [
+        (connected().into(), &[], Some("a socket of the network, which is off")),
+        (connected().into(), &["--network"], None),
+        (UdpSocket::bind("127.0.0.1:0").unwrap().into(), &[], Some("a socket of the network")),
+        (
+            UdpSocket::bind("127.0.0.1:0").unwrap().into(),
+            &["--network"],
+            Some("a socket that is not a connected stream"),
+        ),
+        (server.try_clone().unwrap().into(), &["--network"], Some("not a connected stream")),
+        (UnixDatagram::unbound().unwrap().into(), &[], Some("not a connected stream")),
+        (UnixDatagram::pair().unwrap().0.into(), &[], Some("not a connected stream")),
+        (
+            UnixListener::bind(cage.outside("listens")).unwrap().into(),
+            &[],
+            Some("not a connected stream"),
+        ),
+        (one.into(), &[], None),
+    ];
+    for (stream, more, refused) in cases {
+        let options = [&["--full-auto"][..], more].concat();
+        let alone = cage.without_namespaces(&options, "echo ran");
+        for mut command in [cage.command(&options, "echo ran")].into_iter().chain(alone) {
+            let outcome = Running::start(command.stdin(stream.try_clone().unwrap())).wait();
+            match refused {
+                None => assert_eq!((outcome.code, outcome.stdout()), (Some(0), "ran\n")),
+                Some(what) => {
+                    assert_eq!((outcome.code, outcome.stdout()), (Some(125), ""), "{outcome:?}");
+                    assert!(outcome.stderr.contains("standard input is a socket"), "{outcome:?}");
+                    assert!(outcome.stderr.contains(what), "{outcome:?}");
+                }
+            }
+        }
+    }
+    drop(other);
+}
+
 /// spec SANDBOX.64: In danger-full-access mode nothing confines the command, and a warning says so.
 #[test]
 fn danger_means_what_it_says() {

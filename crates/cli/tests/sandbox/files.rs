@@ -1,6 +1,7 @@
 //! What can be written, and what cannot.
 
 use crate::cage::Cage;
+use crate::support::Running;
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
@@ -111,6 +112,47 @@ fn nothing_about_a_file_outside_changes() {
     let after = fs::metadata(cage.outside("victim")).unwrap();
     assert_eq!(before.permissions().mode(), after.permissions().mode());
     assert_eq!(before.modified().unwrap(), after.modified().unwrap());
+}
+
+/// spec SANDBOX.74: Where namespaces are refused, modes, owners and times of what lies outside the roots
+/// stay as they are as well, and in the roots they can be changed.
+#[test]
+fn nothing_about_a_file_outside_changes_without_namespaces() {
+    let cage = Cage::new();
+    cage.files(&["file", "dated"]);
+    let before = fs::metadata(cage.outside("victim")).unwrap();
+    let script = "chmod 777 \"$OUT/victim\"; chmod 777 \"$OUT\"; chown $(id -u) \"$OUT/victim\"; \
+                  touch -d 2001-01-01 \"$OUT/victim\"; touch \"$OUT/victim\"; \
+                  chmod 751 file && touch -d 2001-02-03T00:00:00Z dated && echo changed";
+    let Some(mut command) = cage.without_namespaces(&["--full-auto", "--log-denials"], script)
+    else {
+        return;
+    };
+    let outcome = Running::start(&mut command).wait();
+    assert_eq!(outcome.stdout(), "changed\n", "{outcome:?}");
+    let told = format!("blocked: change {}", cage.outside("victim").display());
+    assert!(outcome.stderr.contains(&told), "{outcome:?}");
+    let after = fs::metadata(cage.outside("victim")).unwrap();
+    assert_eq!((before.mode(), before.ctime_nsec()), (after.mode(), after.ctime_nsec()));
+    assert_eq!(before.modified().unwrap(), after.modified().unwrap());
+    assert_eq!(fs::metadata(cage.ws("file")).unwrap().mode() & 0o777, 0o751);
+    assert_eq!(fs::metadata(cage.ws("dated")).unwrap().mtime(), 981_158_400);
+}
+
+/// spec SANDBOX.9: No device can be opened but those in `/dev`, wherever another one lies.
+#[test]
+fn no_device_is_opened_elsewhere() {
+    use rustix::fs::{CWD, FileType, Mode, makedev, mknodat};
+    let cage = Cage::new();
+    let zero = makedev(1, 5);
+    let mode = Mode::RUSR | Mode::WUSR;
+    if mknodat(CWD, cage.outside("zero"), FileType::CharacterDevice, mode, zero).is_err() {
+        return crate::support::skipped("only root can make a device");
+    }
+    cage.refuses(&["head -c 1 \"$OUT/zero\"", "echo x > \"$OUT/zero\""]);
+    let outcome = cage.run_with(&["--full-auto", "--log-denials"], "echo x > \"$OUT/zero\"");
+    let told = format!("blocked: write {}", cage.outside("zero").display());
+    assert!(outcome.stderr.contains(&told), "{outcome:?}");
 }
 
 /// spec SANDBOX.6: `/dev` holds the devices that touch nothing, terminals and shared memory of the

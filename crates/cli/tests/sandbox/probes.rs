@@ -20,7 +20,7 @@ use crate::cage::{Cage, has};
 use crate::report::Report;
 use crate::support::{Outcome, Running, eventually, skipped};
 use case::{Alone, Case, LEFT_OPEN, SCRIPT, Who};
-use case::{MODES, NAMES, NETWORK, NEVER, OUTSIDE, PROTECTED, SOCKET, TIMES};
+use case::{NAMES, NETWORK, NEVER, OUTSIDE, PROTECTED, SOCKET};
 use stage::{Scene, Stage};
 use std::fmt::Write as _;
 use std::process::Command;

@@ -195,6 +195,23 @@ print(fcntl.fcntl(file, fcntl.F_GETFD))
     }
 }
 
+/// spec SANDBOX.98: A signal that a command sends to its own group of processes reaches those of the cage
+/// and not whoever called sandgate, whether Landlock keeps signals in or not.
+#[test]
+fn a_signal_to_the_own_group_stays_in_the_cage() {
+    use std::os::unix::process::CommandExt as _;
+    let cage = Cage::new();
+    let script = "trap 'echo inside' USR1; kill -USR1 0; echo after";
+    let alone = cage.without_landlock(&["--full-auto"], script);
+    for model in [cage.command(&["--full-auto"], script)].into_iter().chain(alone) {
+        let mut caller = crate::cage::again(&model, &"/bin/sh".into());
+        caller.args(["-c", "trap 'echo hit' USR1; \"$@\"; echo $?", "sh"]);
+        caller.arg(model.get_program()).args(model.get_args()).process_group(0);
+        let outcome = Running::start(&mut caller).wait();
+        assert_eq!(outcome.stdout(), "inside\nafter\n0\n", "{model:?}: {outcome:?}");
+    }
+}
+
 /// spec SANDBOX.54: The terminal that sandgate was started on has its settings and its mode back when
 /// the command has ended.
 #[test]
@@ -225,6 +242,75 @@ fn a_terminal_is_given_back_as_it_was() {
         let outcome = Running::start(command.stdin(slave.try_clone().unwrap())).wait();
         assert_eq!(outcome.stdout(), "-echo \n", "{outcome:?}");
         assert_eq!(looks(), before, "{command:?}");
+    }
+}
+
+/// spec SANDBOX.55: When the command has ended, output that it has stopped goes on, and the standard
+/// streams wait, or do not, as they did before.
+#[test]
+fn streams_are_given_back_as_they_were() {
+    use rustix::fs::{Mode, OFlags, fcntl_getfl, fcntl_setfl, open};
+    use rustix::io::{read, write};
+    use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+    if !has("python3") {
+        return;
+    }
+    let cage = Cage::new();
+    let script = "python3 -c 'import fcntl, os, termios
+for n in (0, 2): fcntl.fcntl(n, fcntl.F_SETFL, fcntl.fcntl(n, fcntl.F_GETFL) | os.O_NONBLOCK | 0o20000)
+termios.tcflow(0, termios.TCOOFF)
+print(bool(fcntl.fcntl(0, fcntl.F_GETFL) & os.O_NONBLOCK))'";
+    let alone = cage.without_namespaces(&["--full-auto"], script);
+    for mut command in [cage.command(&["--full-auto"], script)].into_iter().chain(alone) {
+        let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+        grantpt(&master).unwrap();
+        unlockpt(&master).unwrap();
+        let name = ptsname(&master, Vec::new()).unwrap();
+        let slave = open(name, OFlags::RDWR | OFlags::NOCTTY, Mode::empty()).unwrap();
+        let (reader, writer) = rustix::pipe::pipe().unwrap();
+        let before = [fcntl_getfl(&slave).unwrap(), fcntl_getfl(&writer).unwrap()];
+        command.stdin(slave.try_clone().unwrap()).stderr(writer.try_clone().unwrap());
+        let outcome = Running::start(&mut command).wait();
+        assert_eq!(outcome.stdout(), "True\n", "{outcome:?}");
+        let after = [fcntl_getfl(&slave).unwrap(), fcntl_getfl(&writer).unwrap()];
+        assert_eq!(after, before, "{command:?}");
+        // What is written to a terminal that is stopped would be refused, or wait for ever.
+        fcntl_setfl(&slave, before[0] | OFlags::NONBLOCK).unwrap();
+        assert_eq!(write(&slave, b"on").unwrap(), 2, "{command:?}");
+        assert_eq!(read(&master, &mut [0; 8]).unwrap(), 2);
+        drop(reader);
+    }
+}
+
+/// spec SANDBOX.56: A standard stream that is open for writing can be opened again for writing by its name,
+/// and one that is open for reading cannot.
+#[test]
+fn a_stream_can_be_opened_by_its_name() {
+    use rustix::fs::{Mode, OFlags, open};
+    use rustix::io::read;
+    use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+    let cage = Cage::new();
+    fs::write(cage.outside("log"), "").unwrap();
+    let script = "echo one > /dev/stderr; echo two >> /dev/stdout; \
+                  (echo three >> /dev/stdin) 2> /dev/null || echo four";
+    let alone = cage.without_namespaces(&["--full-auto"], script);
+    for mut command in [cage.command(&["--full-auto"], script)].into_iter().chain(alone) {
+        let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+        grantpt(&master).unwrap();
+        unlockpt(&master).unwrap();
+        let name = ptsname(&master, Vec::new()).unwrap();
+        let slave = open(name, OFlags::RDWR | OFlags::NOCTTY, Mode::empty()).unwrap();
+        let log = || fs::OpenOptions::new().append(true).open(cage.outside("log")).unwrap();
+        fs::write(cage.outside("log"), "").unwrap();
+        command.stdin(fs::File::open(cage.outside("victim")).unwrap());
+        command.stdout(log()).stderr(slave.try_clone().unwrap());
+        let status = command.status().unwrap();
+        assert!(status.success(), "{command:?}");
+        assert_eq!(fs::read_to_string(cage.outside("log")).unwrap(), "two\nfour\n");
+        assert_eq!(fs::read_to_string(cage.outside("victim")).unwrap(), "before");
+        let mut bytes = [0; 8];
+        let length = read(&master, &mut bytes).unwrap();
+        assert_eq!(&bytes[..length], b"one\r\n");
     }
 }
 

@@ -5,6 +5,7 @@
 
 use super::enter::{Stuck, place};
 use super::same::open_same;
+use crate::sys;
 use rustix::fd::OwnedFd;
 use rustix::fs::{CWD, Mode, OFlags, mkdirat, openat, symlinkat};
 use rustix::mount::{MountFlags, OpenTreeFlags, mount, open_tree};
@@ -26,6 +27,10 @@ const LINKS: [(&CStr, &CStr); 5] = [
 /// [mounted after that](mount_what_is_written_to).
 pub(super) fn lay_out() -> Result<(), Stuck> {
     let devices = hold();
+    // A device can be written to on a read-only mount as well, so no other opens anything. Only a failure is told
+    // by `errno`, and whoever is told so runs nothing.
+    sys::mount_attributes(CWD, c"/", sys::NO_DEVICES)
+        .map_err(Stuck::at("close the devices of other directories"))?;
     let options = Some(c"mode=755,size=64k");
     mount(c"tmpfs", c"/dev", c"tmpfs", FLAGS, options).map_err(Stuck::at("mount /dev"))?;
     for (device, path) in devices.iter().zip(HARMLESS) {

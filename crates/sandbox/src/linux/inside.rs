@@ -2,7 +2,7 @@
 //! it can be kept while everything else of the host's memory goes. Using it allocates nothing.
 
 use super::enter::{Mode, Stuck, protect};
-use super::landlock::{On, Rules};
+use super::landlock::{On, Rules, StreamsOf};
 use super::seccomp::Programs;
 use super::supervisor::Scope;
 use crate::{Layout, sys};
@@ -114,7 +114,7 @@ impl Inside {
     ///
     /// # Errors
     /// When the kernel refuses: nothing may run in there then.
-    pub fn prepare_job(&self, mode: Mode) -> Result<JobRules, Stuck> {
+    pub fn prepare_job(&self, mode: Mode, streams: StreamsOf) -> Result<JobRules, Stuck> {
         let on = match mode {
             Mode::Namespaces => {
                 self.mount_proc()?;
@@ -122,7 +122,7 @@ impl Inside {
             }
             Mode::LandlockOnly => On::Host,
         };
-        Ok(JobRules { mode, files: self.means(mode).rules.make(on)? })
+        Ok(JobRules { mode, files: self.means(mode).rules.make(on, streams)? })
     }
 
     fn mount_proc(&self) -> Result<(), Stuck> {

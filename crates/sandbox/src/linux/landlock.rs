@@ -6,7 +6,8 @@ use crate::Layout;
 use crate::sys::{self, Inherited};
 use landlock::{ABI, Access as _, AccessFs, AccessNet, Scope};
 use rustix::fd::{AsFd as _, BorrowedFd, OwnedFd};
-use rustix::fs::{CWD, FileType, Mode as FileMode, OFlags, fstat, openat};
+use rustix::fs::{CWD, FileType, Mode as FileMode, OFlags, fcntl_getfl, fstat, openat};
+use rustix::stdio::{stderr, stdin, stdout};
 use sandgate_protocol::{NetworkAccess, WritableRoot};
 use std::path::Path;
 
@@ -56,6 +57,15 @@ pub(super) enum On {
     Namespaces,
     /// The host's.
     Host,
+}
+
+/// Whose streams a process has when the rules are made that it will live by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StreamsOf {
+    /// The command's, as its caller has opened them.
+    Command,
+    /// The guard's: the command's are made by sandgate, and come later.
+    Guard,
 }
 
 type Opened = Result<OwnedFd, rustix::io::Errno>;
@@ -128,7 +138,7 @@ impl Rules {
     }
 
     /// Makes them, allowing everything in the cage's own mounts on top. Allocates nothing.
-    pub(super) fn make(&self, on: On) -> Result<Option<OwnedFd>, Stuck> {
+    pub(super) fn make(&self, on: On, streams: StreamsOf) -> Result<Option<OwnedFd>, Stuck> {
         if self.is_empty() {
             return Ok(None);
         }
@@ -149,6 +159,23 @@ impl Rules {
                     .map_err(Stuck::at("allow a directory of the cage"))?;
             }
         }
+        if streams == StreamsOf::Command {
+            for stream in [stdin(), stdout(), stderr()] {
+                self.allow_again(ruleset.as_fd(), stream);
+            }
+        }
         Ok(Some(ruleset))
+    }
+
+    /// Allows to open a stream by its name, as `/dev/stderr`, for what it is open for already.
+    fn allow_again(&self, ruleset: BorrowedFd<'_>, stream: BorrowedFd<'_>) {
+        let writes = OFlags::WRONLY | OFlags::RDWR;
+        let is_written = fcntl_getfl(stream).is_ok_and(|flags| flags.intersects(writes));
+        let kind = fstat(stream).map(|found| FileType::from_raw_mode(found.st_mode));
+        if is_written && matches!(kind, Ok(FileType::RegularFile | FileType::CharacterDevice)) {
+            let access = AccessFs::WriteFile | AccessFs::Truncate | AccessFs::IoctlDev;
+            // Without it the command has the stream all the same.
+            let _ = sys::landlock_allow(ruleset, stream, access.bits() & self.files);
+        }
     }
 }

@@ -24,6 +24,7 @@ pub use cage::Cage;
 pub(crate) use cages::Cages;
 pub use enter::{Entry, Mode, NAMESPACES_OF_JOB, Of, Stuck};
 pub use inside::{Inside, JobRules, ScopeNames};
+pub use landlock::StreamsOf;
 pub use reserve::{Leftovers, Reservations};
 pub use site::Site;
 pub(crate) use status::{enforced, status};

@@ -17,9 +17,10 @@ use libc::{BPF_ABS, BPF_ALU, BPF_AND, BPF_JA, BPF_JEQ, BPF_JGE, BPF_JGT, BPF_JMP
 use libc::{BPF_K, BPF_LD, BPF_RET, BPF_W, sock_filter};
 use std::collections::BTreeMap;
 
-/// The second numbering of system calls that x86-64 kernels may have begins here. No table names it,
-/// so it would go around them.
-const X32_BIT: u32 = 0x4000_0000;
+/// The last of the system calls that the tables were written with a look at. What a later kernel has beyond
+/// it could go around them, so that to a command there is none. The second numbering that x86-64 kernels
+/// may have is far beyond it too. The number is the same on every architecture.
+const NEWEST: u32 = 469;
 
 /// Where a filter finds the number, the architecture and the first argument.
 const NUMBER: u32 = 0;
@@ -91,10 +92,8 @@ pub(super) fn assemble(table: &Table) -> Result<Program, CageError> {
             _ => runs.push(Run { first: number, last: number, place }),
         }
     }
-    let mut start = program.search(&runs, allow)?;
-    if cfg!(target_arch = "x86_64") {
-        start = program.branch(BPF_JGE, X32_BIT, unknown, start)?;
-    }
+    let known = program.search(&runs, allow)?;
+    let start = program.branch(BPF_JGT, NEWEST, unknown, known)?;
     let number = program.load(NUMBER, start)?;
     let native = program.branch(BPF_JEQ, architecture()?, number, kill)?;
     program.load(ARCHITECTURE, native)?;

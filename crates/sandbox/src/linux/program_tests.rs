@@ -18,6 +18,9 @@ const FOREIGN: [u32; 2] = [0x4000_0003, 0x4000_0028];
 /// The bits of an argument that the kernel does not take for a number.
 const UPPER_HALF: u64 = 0xdead_beef << 32;
 
+/// Where the second numbering begins that x86-64 kernels may have.
+const X32_BIT: u32 = 0x4000_0000;
+
 type Arguments = [u64; 6];
 
 /// What a filter sees of a call. Without arguments, a look at them is a mistake.
@@ -161,7 +164,10 @@ fn check(table: &Table, arguments: impl Fn(u32) -> Vec<Arguments>) {
     let judge = Judge::new(table);
     let unknown = libc::SECCOMP_RET_ERRNO | libc::ENOSYS.cast_unsigned();
     for number in NUMBERS {
-        if judge.0.contains_key(&number) {
+        if number > NEWEST {
+            let seen = Seen::native(number, None);
+            assert_eq!(run(&program, seen), unknown, "{seen:x?}");
+        } else if judge.0.contains_key(&number) {
             for arguments in arguments(number) {
                 let seen = Seen::native(number, Some(arguments));
                 assert_eq!(run(&program, seen), judge.answer(seen), "{seen:x?}");
@@ -176,10 +182,8 @@ fn check(table: &Table, arguments: impl Fn(u32) -> Vec<Arguments>) {
                 assert_eq!(run(&program, foreign), libc::SECCOMP_RET_KILL_PROCESS, "{foreign:x?}");
             }
         }
-        if cfg!(target_arch = "x86_64") {
-            let second = Seen::native(number | X32_BIT, None);
-            assert_eq!(run(&program, second), unknown, "{second:x?}");
-        }
+        let second = Seen::native(number | X32_BIT, None);
+        assert_eq!(run(&program, second), unknown, "{second:x?}");
     }
 }
 
@@ -221,6 +225,32 @@ fn arguments_that_matter(number: u32) -> Vec<Arguments> {
         _ => {}
     }
     all
+}
+
+/// spec SANDBOX.97: A system call that is newer than sandgate is answered as if the kernel had none.
+#[test]
+fn calls_that_nobody_has_thought_of_do_not_exist() {
+    let table = supervised(Beneath::Namespaces, NetworkAccess::Restricted);
+    let program = assemble(&table).unwrap();
+    let unknown = libc::SECCOMP_RET_ERRNO | libc::ENOSYS.cast_unsigned();
+    for number in [NEWEST + 1, NEWEST + 100, X32_BIT, u32::MAX] {
+        assert_eq!(run(&program, Seen::native(number, None)), unknown, "{number}");
+    }
+    let newest = run(&program, Seen::native(NEWEST, None));
+    assert_eq!(newest, libc::SECCOMP_RET_ALLOW, "the mount holds what it does");
+}
+
+/// A table that names a call beyond the last one would be a table that nobody obeys.
+#[test]
+fn no_table_names_a_call_that_is_unknown_to_all() {
+    for beneath in [Beneath::Namespaces, Beneath::LandlockOnly] {
+        for network in [NetworkAccess::Restricted, NetworkAccess::Enabled] {
+            for table in [supervised(beneath, network), unsupervised(beneath, network)] {
+                let last = table.keys().max().unwrap();
+                assert!(*last <= libc::c_long::from(NEWEST), "{last}");
+            }
+        }
+    }
 }
 
 #[test]

@@ -73,6 +73,11 @@ const REFUSED: &[Refused] = &[
         why: "the same",
     },
     Refused {
+        calls: &[(460, "SYS_lsm_set_self_attr")],
+        told: Told::Yes,
+        why: "says by which rules of another security module it lives; in /proc that is read-only",
+    },
+    Refused {
         calls: &[(443, "SYS_quotactl_fd")],
         told: Told::Yes,
         why: "runs the machine, like quotactl",
@@ -157,6 +162,11 @@ const SHARED: &[Call] = calls![
     SYS_semctl,
     SYS_mq_open,
     SYS_mq_unlink,
+    // Who can read a queue's file can open it, and take its messages.
+    SYS_mq_timedsend,
+    SYS_mq_timedreceive,
+    SYS_mq_notify,
+    SYS_mq_getsetattr,
     SYS_setxattr,
     SYS_lsetxattr,
     SYS_fsetxattr,
@@ -175,7 +185,8 @@ pub(super) const SYS_SETXATTRAT: libc::c_long = 463;
 pub(super) const SYS_REMOVEXATTRAT: libc::c_long = 466;
 
 /// Calls that some arguments of are refused.
-const PARTLY_REFUSED: &[Call] = calls![SYS_clone, SYS_fcntl, SYS_ioctl, SYS_socket, SYS_socketpair];
+const PARTLY_REFUSED: &[Call] =
+    calls![SYS_clone, SYS_fcntl, SYS_ioctl, SYS_kill, SYS_socket, SYS_socketpair];
 
 /// Calls whose first argument is the process that they set limits to, or hold up. In namespaces the first
 /// one is the command's guard, which could be kept from seeing, or from moving, by them.
@@ -193,6 +204,10 @@ const HINDERING_WHO: &[(Call, i32)] = &[
     ((libc::SYS_setpriority, "SYS_setpriority"), 0),
     ((libc::SYS_ioprio_set, "SYS_ioprio_set"), 1),
 ];
+
+/// The version of Landlock that lets no signal out. Before it `kill 0` reaches whoever is in the group that
+/// sandgate was called in; other processes have no number in a PID namespace.
+const KEEPS_SIGNALS_IN: i32 = 6;
 
 /// Calls that name an address.
 const ADDRESSES: &[Call] = calls![SYS_connect, SYS_bind, SYS_sendto, SYS_sendmsg, SYS_sendmmsg];
@@ -226,6 +241,26 @@ pub(super) const TERMINAL_REQUESTS: &[(u64, &str)] = &[
     (0x541f, "TIOCSSERIAL"),
     (0x5437, "TIOCVHANGUP"),
     (0x5457, "TIOCSLCKTRMIOS"),
+    // A console without a window around it shows nothing then, or hears no key, or is another one.
+    (0x4b3a, "KDSETMODE"),
+    (0x4b45, "KDSKBMODE"),
+    (0x4b51, "KDSKBMUTE"),
+    (0x4b47, "KDSKBENT"),
+    (0x4b49, "KDSKBSENT"),
+    (0x5602, "VT_SETMODE"),
+    (0x5605, "VT_RELDISP"),
+    (0x5606, "VT_ACTIVATE"),
+    (0x560b, "VT_LOCKSWITCH"),
+    (0x560f, "VT_SETACTIVATE"),
+];
+
+/// Requests that change what a whole file system knows, through a descriptor of anything on it that was
+/// opened for reading. They ask for no mount that can be written to: who takes a key away closes the
+/// person's encrypted files.
+pub(super) const KEY_REQUESTS: &[(u64, &str)] = &[
+    (0xc050_6617, "FS_IOC_ADD_ENCRYPTION_KEY"),
+    (0xc040_6618, "FS_IOC_REMOVE_ENCRYPTION_KEY"),
+    (0xc040_6619, "FS_IOC_REMOVE_ENCRYPTION_KEY_ALL_USERS"),
 ];
 
 /// Requests that change something about a file or make one, through a descriptor that was opened for
@@ -245,6 +280,7 @@ pub(super) const FILE_REQUESTS: &[(u64, &str)] = &[
     (0x5000_9418, "BTRFS_IOC_SUBVOL_CREATE_V2"),
     (0x4008_941a, "BTRFS_IOC_SUBVOL_SETFLAGS"),
     (0x5000_943f, "BTRFS_IOC_SNAP_DESTROY_V2"),
+    (0xc0c8_9425, "BTRFS_IOC_SET_RECEIVED_SUBVOL"),
 ];
 
 /// Which layers the filter stands on.
@@ -259,6 +295,20 @@ pub(super) enum Beneath {
 /// Whether a call is refused altogether where Landlock is alone.
 pub(super) fn is_refused_alone(number: libc::c_long) -> bool {
     [DEBUGGING, SHARED, SHARED_NEW].into_iter().flatten().any(|(call, _)| *call == number)
+}
+
+/// The process or thread that a call names to schedule it otherwise, if it is one of these.
+pub(super) fn rescheduled(number: i32, arguments: &[u64; 6]) -> Option<i32> {
+    let number = libc::c_long::from(number);
+    let argument =
+        |index: usize| arguments.get(index).map(|value| lower_half(*value).cast_signed());
+    let who = HINDERING_WHO.iter().find(|((call, _), _)| *call == number);
+    match who {
+        Some((_, process)) if argument(0) == Some(*process) => argument(1),
+        Some(_) => None,
+        None if number == libc::SYS_prlimit64 => None,
+        None => HINDERING.iter().find(|(call, _)| *call == number).and_then(|_| argument(0)),
+    }
 }
 
 /// The name of a system call that the supervisor is asked about.
@@ -354,21 +404,27 @@ fn refused(beneath: Beneath, wanted: impl Fn(Told) -> bool) -> Rules {
     if beneath == Beneath::LandlockOnly {
         let calls = [DEBUGGING, SHARED, SHARED_NEW].into_iter().flatten();
         rules.extend(calls.map(|(call, _)| (*call, always())));
-        // Limits of any process but the caller's own.
-        rules.insert(libc::SYS_prlimit64, vec![vec![is_not(0, 0)]]);
-    } else {
-        rules.extend(HINDERING.iter().map(|(call, _)| (*call, vec![vec![is(0, FIRST_PROCESS)]])));
     }
+    // In namespaces there are only the cage's own and the guard. Elsewhere whoever is named is asked about,
+    // because programs name their own threads; limits are the caller's own or nobody's.
+    let another = |argument| match beneath {
+        Beneath::Namespaces => is(argument, FIRST_PROCESS),
+        Beneath::LandlockOnly => is_not(argument, 0),
+    };
+    rules.extend(HINDERING.iter().map(|(call, _)| (*call, vec![vec![another(0)]])));
     rules.extend(HINDERING_WHO.iter().map(|((call, _), process)| {
-        let first = vec![is(0, *process), is(1, FIRST_PROCESS)];
-        (*call, vec![vec![is_not(0, *process)], first])
+        let named = vec![is(0, *process), another(1)];
+        (*call, vec![vec![is_not(0, *process)], named])
     }));
+    if beneath == Beneath::Namespaces && crate::sys::landlock_version() < KEEPS_SIGNALS_IN {
+        rules.insert(libc::SYS_kill, vec![vec![is(0, 0)]]);
+    }
     rules.insert(libc::SYS_clone, vec![vec![Condition::AnyBit(0, NAMESPACE_FLAGS)]]);
     let of_files = match beneath {
         Beneath::Namespaces => &[],
         Beneath::LandlockOnly => FILE_REQUESTS,
     };
-    let requests = TERMINAL_REQUESTS.iter().chain(of_files);
+    let requests = TERMINAL_REQUESTS.iter().chain(KEY_REQUESTS).chain(of_files);
     let requests = requests.map(|(request, _)| lower_half(*request)).collect();
     rules.insert(libc::SYS_ioctl, vec![vec![Condition::OneOf(1, Mask::All, requests)]]);
     rules.insert(libc::SYS_fcntl, leases());

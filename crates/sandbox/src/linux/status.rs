@@ -24,8 +24,8 @@ pub(crate) fn enforced(namespaces: bool, supervisor: bool) -> Enforcement {
     let mut missing = Vec::new();
     if !namespaces {
         missing.push(
-            "namespaces are refused to this user here: protected names, file modes, owners and \
-             times, and what other processes share are not held (docs/platforms.md)"
+            "namespaces are refused to this user here: protected names and other terminals are not \
+             held (docs/platforms.md)"
                 .to_owned(),
         );
     }

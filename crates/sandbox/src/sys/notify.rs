@@ -146,6 +146,12 @@ pub(crate) fn read_memory(thread: i32, address: u64, into: &mut [u8]) -> usize {
     usize::try_from(copied).unwrap_or(0)
 }
 
+/// Sends a signal to a process, whatever the number of the signal.
+pub(crate) fn signal(process: i32, number: i32) -> Result<(), Errno> {
+    // SAFETY: only integers.
+    done(unsafe { libc::syscall(libc::SYS_kill, process, number) })
+}
+
 /// Connects a socket to an address as the kernel knows them.
 pub(crate) fn connect(socket: BorrowedFd<'_>, address: &[u8]) -> Result<(), Errno> {
     // SAFETY: the kernel reads the live bytes of the length that is named.

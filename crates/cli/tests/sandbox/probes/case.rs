@@ -40,8 +40,6 @@ pub(super) enum Alone {
 }
 
 /// Why some attempts succeed where namespaces are refused.
-pub(super) const MODES: Alone = Alone::Let("Landlock has no rule on modes and owners");
-pub(super) const TIMES: Alone = Alone::Let("Times of files can be changed like modes");
 pub(super) const NAMES: Alone =
     Alone::Let("protected names in a writable root are as writable as the rest");
 

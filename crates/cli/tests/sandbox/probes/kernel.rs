@@ -71,6 +71,16 @@ t(lambda: sc('io_uring_register', -1, 0, 0, 0))",
         Case::new("clone3", "t(lambda: sc('clone3', bytes(88), 88))", "ENOSYS"),
         closed!("open_tree_attr", "CWD, OUT, 1, bytes(32), 32"),
         closed!("quotactl_fd", "-1, 0, 0, 0"),
+        closed!("lsm_set_self_attr", "-1, None, 0, 0"),
+        // Whatever they will do, nobody here has thought of it.
+        Case::new(
+            "calls-to-come",
+            "for number in range(470, 490): t(lambda: sc(number, 0, 0, 0, 0, 0, 0))",
+            concat!(
+                "ENOSYS ENOSYS ENOSYS ENOSYS ENOSYS ENOSYS ENOSYS ENOSYS ENOSYS ENOSYS ",
+                "ENOSYS ENOSYS ENOSYS ENOSYS ENOSYS ENOSYS ENOSYS ENOSYS ENOSYS ENOSYS ",
+            ),
+        ),
         Case::new(
             "clone-namespaces",
             "\
@@ -105,6 +115,36 @@ t(lambda: fcntl.ioctl(0, 0x5457, bytes(64)))",
             ("use", "TIOCSETD", NEVER),
             ("use", "TIOCVHANGUP", NEVER),
             ("use", "TIOCSLCKTRMIOS", NEVER),
+        ]),
+        Case::new(
+            "console-taken-away",
+            "\
+t(lambda: fcntl.ioctl(0, 0x4b3a, 1))
+t(lambda: fcntl.ioctl(0, 0x4b45, 4))
+t(lambda: fcntl.ioctl(0, 0x5606, 63))
+t(lambda: fcntl.ioctl(0, 0x560b, 0))",
+            "EPERM EPERM EPERM EPERM",
+        )
+        .seen(&[
+            ("use", "KDSETMODE", NEVER),
+            ("use", "KDSKBMODE", NEVER),
+            ("use", "VT_ACTIVATE", NEVER),
+            ("use", "VT_LOCKSWITCH", NEVER),
+        ]),
+        // A read-only mount is no obstacle to them.
+        Case::new(
+            "keys-of-encrypted-files",
+            "\
+f = readable(OUT)
+t(lambda: fcntl.ioctl(f, 0xc0506617, bytes(80)))
+t(lambda: fcntl.ioctl(f, 0xc0406618, bytes(64)))
+t(lambda: fcntl.ioctl(f, 0xc0406619, bytes(64)))",
+            "EPERM EPERM EPERM",
+        )
+        .seen(&[
+            ("use", "FS_IOC_ADD_ENCRYPTION_KEY", NEVER),
+            ("use", "FS_IOC_REMOVE_ENCRYPTION_KEY", NEVER),
+            ("use", "FS_IOC_REMOVE_ENCRYPTION_KEY_ALL_USERS", NEVER),
         ]),
         Case::new(
             "core-pattern",

@@ -148,6 +148,13 @@ pub(super) const CASES: &[Case] = &[
         "EROFS",
     )
     .seen(NEW),
+    // Nothing on a disk would change, but somebody reads at the other end.
+    Case::new(
+        "named-pipe-that-is-there",
+        "t(lambda: w(OUT + '/pipe', os.O_RDWR | os.O_NONBLOCK))",
+        "EACCES",
+    )
+    .seen(&[("write", "{out}/pipe", OUTSIDE)]),
     Case::new("symlink", "t(lambda: os.symlink('x', OUT + '/new'))", "EROFS").seen(NEW),
     Case::new("symlinkat", "t(lambda: os.symlink('x', 'new', dir_fd=readable(OUT)))", "EROFS")
         .seen(NEW),

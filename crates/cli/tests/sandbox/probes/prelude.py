@@ -42,7 +42,9 @@ NUMBERS = {
     "setdomainname": (171, 162), "vhangup": (153, 58), "iopl": (172, None),
     "ioperm": (173, None), "modify_ldt": (154, None), "uselib": (134, None),
     "sysfs": (139, None), "socket": (41, 198), "socketpair": (53, 199), "sendmmsg": (307, 269),
-    "getpid": (39, 172),
+    "getpid": (39, 172), "fchmod": (91, 52), "sched_setaffinity": (203, 122),
+    "sched_setscheduler": (144, 119), "lsm_set_self_attr": (460, 460),
+    "mq_timedreceive": (243, 183),
 }
 COLUMN = {"x86_64": 0, "aarch64": 1}[os.uname().machine]
 

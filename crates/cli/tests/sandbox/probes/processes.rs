@@ -40,6 +40,29 @@ t(lambda: sc('prlimit64', CANARY, 7, l, None))",
         "ESRCH",
     ),
     Case::new("input-output-priority", "t(lambda: sc('ioprio_set', 1, CANARY, 3 << 13))", "ESRCH"),
+    Case::new(
+        "rescheduled",
+        "\
+one = struct.pack('Q', 1)
+t(lambda: sc('sched_setaffinity', CANARY, 8, one))
+t(lambda: sc('sched_setscheduler', CANARY, 3, struct.pack('i', 0)))
+t(lambda: sc('sched_setattr', CANARY, struct.pack('IIQiIQQQ', 48, 3, 0, 7, 0, 0, 0, 0), 0))
+t(lambda: os.setpriority(os.PRIO_PROCESS, CANARY, 7))",
+        "ESRCH ESRCH ESRCH ESRCH",
+    ),
+    // What is the command's own is its own to place, by its number too.
+    Case::new(
+        "rescheduled-itself",
+        "\
+child = os.fork()
+if child == 0: time.sleep(1000)
+for process in (0, os.getpid(), child):
+    t(lambda: os.sched_setaffinity(process, os.sched_getaffinity(process)))
+    t(lambda: os.setpriority(os.PRIO_PROCESS, process, 7))
+os.kill(child, 9)
+os.wait()",
+        "done done done done done done",
+    ),
     // Its caller's group is the command's own when nobody has made another.
     Case::new(
         "priority-of-the-group",

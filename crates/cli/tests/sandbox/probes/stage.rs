@@ -54,6 +54,8 @@ impl Stage {
         fs::write(cage.outside("program"), "before").unwrap();
         fs::set_permissions(cage.outside("program"), fs::Permissions::from_mode(0o4755)).unwrap();
         symlink("victim", cage.outside("link")).unwrap();
+        let (pipe, mode) = (rustix::fs::FileType::Fifo, rustix::fs::Mode::RWXU);
+        rustix::fs::mknodat(rustix::fs::CWD, cage.outside("pipe"), pipe, mode, 0).unwrap();
         dress(&cage, scene);
         let listeners = Listeners::at(&cage);
         Self { cage, canary: Canary::start(), listeners }

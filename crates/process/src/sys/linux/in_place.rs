@@ -17,11 +17,12 @@ use crate::in_terminal::RanInTerminal;
 use crate::sys::{LaunchError, Stage};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd, RawFd};
-use rustix::fs::{FileType, Mode as FileMode, OFlags, fchmod, fcntl_getfl, fstat};
+use rustix::fs::{FileType, Mode as FileMode, OFlags, fchmod, fcntl_getfl, fcntl_setfl, fstat};
 use rustix::io::Errno;
-use rustix::net::{SendFlags, send};
+use rustix::net::{AddressFamily, SendFlags, SocketType, getpeername, send, sockopt};
 use rustix::process::{Signal, WaitOptions, kill_process, waitpid};
-use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
+use rustix::termios::{Action, OptionalActions, Termios, tcflow, tcgetattr, tcsetattr};
+use sandgate_protocol::NetworkAccess;
 use sandgate_sandbox::ExecEnv;
 use sandgate_sandbox::linux::{Cage, Mode, Of, Reservations, Site};
 use std::io;
@@ -36,8 +37,8 @@ pub(crate) fn run(
     mut sent: Option<Forerunner>,
 ) -> Result<RanInTerminal, LaunchError> {
     let cannot = |e: io::Error| LaunchError::new(Stage::SetUp, e);
-    check_streams().map_err(cannot)?;
-    let terminal = Terminal::find();
+    check_streams(site.network()).map_err(cannot)?;
+    let lent = Lent::find();
     raw::block_signals();
     let signals = raw::front_signal_fd().map_err(|e| cannot(e.into()))?;
     let (mut request, strings) = Request::describe(env).map_err(cannot)?;
@@ -55,10 +56,37 @@ pub(crate) fn run(
             result => break result,
         }
     };
-    if let Some(terminal) = terminal {
-        terminal.give_back();
-    }
+    lent.give_back();
     result
+}
+
+/// What belongs to whoever called us and stays when the command is gone, as it was.
+struct Lent {
+    /// How each stream is used, which everybody shares who has it open: a shell whose terminal does not
+    /// wait for what is typed takes that for the end.
+    uses: [Option<OFlags>; 3],
+    terminal: Option<Terminal>,
+}
+
+impl Lent {
+    fn find() -> Self {
+        let uses = [0, 1, 2].map(|number| with_stream(number, |stream| fcntl_getfl(stream).ok()));
+        Self { uses, terminal: Terminal::find() }
+    }
+
+    fn give_back(&self) {
+        for (number, before) in self.uses.iter().enumerate() {
+            let Some(before) = before else { continue };
+            with_stream(number, |stream| {
+                if fcntl_getfl(stream).is_ok_and(|now| now != *before) {
+                    let _ = fcntl_setfl(stream, *before);
+                }
+            });
+        }
+        if let Some(terminal) = &self.terminal {
+            terminal.give_back();
+        }
+    }
 }
 
 /// The person's terminal, as it was.
@@ -87,6 +115,9 @@ impl Terminal {
             if fstat(stream).is_ok_and(|stat| FileMode::from_raw_mode(stat.st_mode) != self.mode) {
                 let _ = fchmod(stream, self.mode);
             }
+            // Output that a command has stopped goes on by this call only. What the person has stopped by a
+            // key stays so.
+            let _ = tcflow(stream, Action::OOn);
             if tcgetattr(stream).is_ok_and(|now| !is_same(&now, &self.settings)) {
                 let _ = tcsetattr(stream, OptionalActions::Flush, &self.settings);
             }
@@ -111,8 +142,9 @@ fn with_stream<T>(number: usize, what: impl FnOnce(BorrowedFd<'_>) -> T) -> T {
 }
 
 /// What a directory holds can be changed by a path that begins at the descriptor, past all mounts of
-/// the cage, and one that was opened as a place only can be one.
-fn check_streams() -> io::Result<()> {
+/// the cage, and one that was opened as a place only can be one. A socket was made on the host's network
+/// and stays there.
+fn check_streams(network: NetworkAccess) -> io::Result<()> {
     let (input, output, error) = (io::stdin(), io::stdout(), io::stderr());
     let streams = [
         ("standard input", input.as_fd()),
@@ -121,10 +153,15 @@ fn check_streams() -> io::Result<()> {
     ];
     for (name, stream) in streams {
         let Ok(stat) = fstat(stream) else { continue };
-        let what = if FileType::from_raw_mode(stat.st_mode) == FileType::Directory {
+        let kind = FileType::from_raw_mode(stat.st_mode);
+        let what = if kind == FileType::Directory {
             "a directory"
         } else if fcntl_getfl(stream).is_ok_and(|flags| flags.contains(OFlags::PATH)) {
             "a place and not open"
+        } else if kind == FileType::Socket
+            && let Some(what) = loose_socket(stream, network)
+        {
+            what
         } else {
             continue;
         };
@@ -132,6 +169,25 @@ fn check_streams() -> io::Result<()> {
         return Err(io::Error::other(format!("{name} is {what}; {advice}")));
     }
     Ok(())
+}
+
+/// What is wrong with a socket as a stream: through it a command could reach somebody else than the one
+/// whom its caller has connected it with. A datagram goes wherever it says, and a connection of the
+/// internet's can be made anew to another address.
+fn loose_socket(stream: BorrowedFd<'_>, network: NetworkAccess) -> Option<&'static str> {
+    let domain = sockopt::socket_domain(stream).ok();
+    let kind = sockopt::socket_type(stream).ok();
+    let is_stream = matches!(kind, Some(SocketType::STREAM | SocketType::SEQPACKET));
+    match domain {
+        Some(AddressFamily::UNIX) => {}
+        Some(AddressFamily::INET | AddressFamily::INET6) if network == NetworkAccess::Enabled => {}
+        Some(AddressFamily::INET | AddressFamily::INET6) => {
+            return Some("a socket of the network, which is off");
+        }
+        _ => return Some("a socket of a family that no command may use"),
+    }
+    let is_connected = is_stream && getpeername(stream).is_ok();
+    (!is_connected).then_some("a socket that is not a connected stream")
 }
 
 fn run_once(

@@ -18,7 +18,7 @@ use rustix::net::{
 };
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, WaitOptions};
 use rustix::process::{kill_process, waitid, waitpid};
-use sandgate_sandbox::linux::{Inside, JobRules, Mode};
+use sandgate_sandbox::linux::{Inside, JobRules, Mode, StreamsOf};
 use std::ffi::{c_int, c_void};
 use std::mem::{ManuallyDrop, MaybeUninit};
 use std::ptr;
@@ -55,7 +55,11 @@ impl Vestibule {
         let set_up = Failure::at(Stage::SetUp);
         // While the old /proc can still be seen: it counts processes as the rest of the system does.
         let list = children::list();
-        let rules = inside.prepare_job(mode)?;
+        let streams = match session {
+            Session::Own => StreamsOf::Guard,
+            Session::Guards => StreamsOf::Command,
+        };
+        let rules = inside.prepare_job(mode, streams)?;
         let strings = Strings::room()?;
         let kind = SocketType::SEQPACKET;
         let (ours, its) =

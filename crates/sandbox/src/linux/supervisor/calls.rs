@@ -29,6 +29,31 @@ pub(in crate::linux) enum Also {
     Name(u8),
 }
 
+/// How times are given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Times {
+    Nanoseconds,
+    #[cfg_attr(
+        not(target_arch = "x86_64"),
+        expect(dead_code, reason = "newer architectures never had it")
+    )]
+    Microseconds,
+    #[cfg_attr(
+        not(target_arch = "x86_64"),
+        expect(dead_code, reason = "newer architectures never had it")
+    )]
+    Seconds,
+}
+
+/// What a call changes that Landlock has no rule on, and which arguments say to what.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Change {
+    Mode(u8),
+    /// The user and the group.
+    Owner(u8, u8),
+    Times(Times, u8),
+}
+
 /// What a call does to files, and to which.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::linux) enum FileCall {
@@ -157,6 +182,28 @@ pub(in crate::linux) fn opens_to_write(call: FileCall) -> Option<(u8, u64)> {
         FileCall::Open(_, argument) => Some((argument, u64::from(flags.cast_unsigned()))),
         _ => None,
     }
+}
+
+/// What a call changes of a file's mode, owner or times; `None` when it changes none of them.
+pub(super) fn change(number: i32) -> Option<Change> {
+    Some(match libc::c_long::from(number) {
+        #[cfg(target_arch = "x86_64")]
+        libc::SYS_chmod => Change::Mode(1),
+        libc::SYS_fchmod => Change::Mode(1),
+        libc::SYS_fchmodat | SYS_FCHMODAT2 => Change::Mode(2),
+        #[cfg(target_arch = "x86_64")]
+        libc::SYS_chown | libc::SYS_lchown => Change::Owner(1, 2),
+        libc::SYS_fchown => Change::Owner(1, 2),
+        libc::SYS_fchownat => Change::Owner(2, 3),
+        libc::SYS_utimensat => Change::Times(Times::Nanoseconds, 2),
+        #[cfg(target_arch = "x86_64")]
+        libc::SYS_utime => Change::Times(Times::Seconds, 1),
+        #[cfg(target_arch = "x86_64")]
+        libc::SYS_utimes => Change::Times(Times::Microseconds, 1),
+        #[cfg(target_arch = "x86_64")]
+        libc::SYS_futimesat => Change::Times(Times::Microseconds, 2),
+        _ => return None,
+    })
 }
 
 /// What a call does to files; `None` when it does nothing to them.

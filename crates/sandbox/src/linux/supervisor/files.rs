@@ -9,13 +9,13 @@
 //! kernel says so first, the cage had no part in it.
 
 use super::calls::{FileCall, Where};
-use super::place::{Entry, Follow, Place, canonical, is_read_only, read_text};
+use super::place::{Entry, Follow, Place, canonical, is_beneath, is_read_only, read_text};
 use super::text::PathText;
 use super::{Answer, Scope};
 use crate::linux::Mode;
 use crate::sys::notify::{Asked, read_memory};
 use rustix::fd::{AsFd as _, BorrowedFd, OwnedFd};
-use rustix::fs::{AtFlags, FileType, OFlags, ResolveFlags, fstat, readlinkat_raw, statat};
+use rustix::fs::{AtFlags, CWD, FileType, OFlags, ResolveFlags, fstat, readlinkat_raw, statat};
 use rustix::io::Errno;
 use sandgate_protocol::DeniedOperation as Operation;
 
@@ -129,7 +129,7 @@ impl Files<'_> {
             _ if only_new => NOTHING,
             // A file that is only created if it is missing, and read, is not changed.
             _ if !writes && !empties => NOTHING,
-            (Ok(()), Mode::Namespaces) => NOTHING,
+            (Ok(()), Mode::Namespaces) => self.open_special(place, follow),
             (Ok(()), Mode::LandlockOnly) | (Err(Errno::ROFS), Mode::Namespaces) => {
                 self.open_old(place, follow)
             }
@@ -163,6 +163,28 @@ impl Files<'_> {
             }
             _ => NOTHING,
         }
+    }
+
+    /// A pipe or a device, which is written to on a read-only mount as well: Landlock holds the one, and the
+    /// mount the other, as one without devices.
+    fn open_special(&mut self, place: &Place, follow: Follow) -> Option<Answer> {
+        /// The cage's own, where everything is allowed that is there.
+        const OWN: [&[u8]; 2] = [b"/dev", b"/proc"];
+        let stays = AtFlags::SYMLINK_NOFOLLOW;
+        let flags = if follow == Follow::No { stays } else { AtFlags::empty() };
+        let found = statat(CWD, place.path(), flags).ok()?;
+        let is_closed = match FileType::from_raw_mode(found.st_mode) {
+            FileType::Fifo => crate::sys::landlock_version() > 0,
+            FileType::CharacterDevice | FileType::BlockDevice => true,
+            _ => false,
+        };
+        is_closed.then_some(())?;
+        let held = place.hold(follow).ok()?;
+        canonical(held.as_fd(), self.target).then_some(())?;
+        let path = self.target.as_bytes();
+        let is_open = self.scope.is_in_roots(path) || OWN.iter().any(|own| is_beneath(path, own));
+        let (operation, rule) = (Operation::Write, self.scope.rule_on(path));
+        (!is_open).then_some(Answer::Refuse { errno: Errno::ACCESS, operation, rule })
     }
 
     /// A file that is not there, or a link to one that is not.

@@ -214,9 +214,11 @@ fn is_held_by_the_command(scope: &Scope<'_>, socket: u32) -> bool {
         let mut path = Text::<64>::new();
         let fds = path.push(b"/proc/").and_then(|path| path.push_number(process));
         let Some(fds) = fds.and_then(|path| path.push(b"/fd")) else { return false };
+        // Where somebody comes from is asked last, and of hardly anybody: a command can make long lines of
+        // processes, and while they are walked nobody else is answered.
         process != own_number()
-            && (all_are_its_own || is_descendant(process))
             && open_directory(fds.as_c_str()).is_some_and(|fds| holds(&fds, name.as_bytes()))
+            && (all_are_its_own || is_descendant(process))
     })
 }
 
@@ -235,7 +237,7 @@ fn holds(fds: &OwnedFd, wanted: &[u8]) -> bool {
 
 /// Whether this process is among those that a process descends from: it inherits the children of all that
 /// it has started.
-fn is_descendant(process: u64) -> bool {
+pub(super) fn is_descendant(process: u64) -> bool {
     /// Nobody has more of them.
     const MOST: usize = 4096;
     let own = own_number();
@@ -256,7 +258,7 @@ fn own_number() -> u64 {
 }
 
 /// Whether it is so for an entry that is a number.
-fn any_number(directory: &std::ffi::CStr, mut is_so: impl FnMut(u64) -> bool) -> bool {
+pub(super) fn any_number(directory: &std::ffi::CStr, mut is_so: impl FnMut(u64) -> bool) -> bool {
     open_directory(directory).is_some_and(|directory| {
         any_entry(&directory, |name| {
             name.to_str().ok().and_then(|name| name.parse().ok()).is_some_and(&mut is_so)

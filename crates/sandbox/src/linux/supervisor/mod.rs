@@ -11,8 +11,10 @@
 
 mod address;
 pub(super) mod calls;
+mod changes;
 mod evidence;
 mod files;
+mod group;
 mod listeners;
 mod names;
 mod never;
@@ -271,12 +273,20 @@ impl<'a> Supervisor<'a> {
         if let Some(call) = calls::file_call(asked.call)
             && (is_held || !seccomp::is_refused_alone(libc::c_long::from(asked.call)))
         {
-            return Files { scope, asked, target }.answer(call);
+            let mut files = Files { scope, asked, target };
+            return match calls::change(asked.call) {
+                Some(change) if !is_held => files.change_here(call, change, listener),
+                _ => files.answer(call),
+            };
+        }
+        if !is_held && never::is_about_its_own(asked) {
+            return Answer::Continue;
         }
         let mut sockets = Sockets { scope, asked, listener, target };
         match libc::c_long::from(asked.call) {
             libc::SYS_connect => sockets.connect(&mut self.pending),
             libc::SYS_bind => sockets.bind(),
+            libc::SYS_kill => group::send(asked),
             libc::SYS_sendto => sockets.send_to(),
             libc::SYS_sendmsg => sockets.send_message(2),
             libc::SYS_sendmmsg => sockets.send_message(3),

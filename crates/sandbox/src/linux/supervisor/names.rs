@@ -161,7 +161,7 @@ impl Files<'_> {
     }
 
     pub(super) fn change(&mut self, place: Where, links: Links, also: Also) -> Option<Answer> {
-        // Landlock has no rule on any of this.
+        // Where Landlock is alone this is done elsewhere.
         (self.scope.mode == Mode::Namespaces).then_some(())?;
         let ready = match also {
             Also::Nothing => true,
@@ -204,12 +204,12 @@ impl Files<'_> {
         self.refuse(held.as_fd(), Operation::Change)
     }
 
-    fn at_flags(&self, index: u8) -> AtFlags {
+    pub(super) fn at_flags(&self, index: u8) -> AtFlags {
         AtFlags::from_bits_retain(self.argument(index))
     }
 
     /// A path that may be empty if flags say so: then the directory itself is meant.
-    fn flagged(&self, place: Where, flags: AtFlags) -> Option<Place> {
+    pub(super) fn flagged(&self, place: Where, flags: AtFlags) -> Option<Place> {
         self.place(place).or_else(|| {
             let empty = flags.contains(AtFlags::EMPTY_PATH) && !self.has_text(place.path);
             let directory = self.directory(place);

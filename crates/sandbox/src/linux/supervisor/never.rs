@@ -1,8 +1,9 @@
 //! Calls that nothing in the cage may make, in words.
 
+use super::listeners::is_descendant;
 use super::text::PathText;
 use super::{Answer, Scope, syscall_name};
-use crate::linux::seccomp::{FILE_REQUESTS, TERMINAL_REQUESTS};
+use crate::linux::seccomp::{FILE_REQUESTS, KEY_REQUESTS, TERMINAL_REQUESTS, rescheduled};
 use crate::sys::notify::Asked;
 use rustix::io::Errno;
 use sandgate_protocol::{DenialRule, DeniedOperation as Operation};
@@ -24,6 +25,16 @@ const FAMILIES: &[(i32, &str)] = &[
     (libc::AF_RDS, "AF_RDS"),
     (libc::AF_KEY, "AF_KEY"),
 ];
+
+/// Whether a call changes how a process or thread of the command's own is scheduled. That is continued
+/// although nobody beneath would refuse it for another: the number is in a register, where no thread
+/// changes it, and means another process only when the one that was seen is gone and all numbers have been
+/// given to others once.
+pub(super) fn is_about_its_own(asked: &Asked) -> bool {
+    rescheduled(asked.call, &asked.arguments)
+        .and_then(|process| u64::try_from(process).ok())
+        .is_some_and(is_descendant)
+}
 
 /// Refuses a call and writes down what it was about.
 pub(super) fn refuse(scope: &Scope<'_>, asked: &Asked, target: &mut PathText) -> Answer {
@@ -47,7 +58,7 @@ pub(super) fn refuse(scope: &Scope<'_>, asked: &Asked, target: &mut PathText) ->
         }
         libc::SYS_ioctl => {
             let request = second & u64::from(u32::MAX);
-            let mut all = TERMINAL_REQUESTS.iter().chain(FILE_REQUESTS);
+            let mut all = TERMINAL_REQUESTS.iter().chain(KEY_REQUESTS).chain(FILE_REQUESTS);
             let known = all.find(|(known, _)| *known == request);
             target.write_str(known.map_or("ioctl", |(_, name)| name))
         }

@@ -107,6 +107,11 @@ impl Place {
         self.text.as_bytes().get(from..).unwrap_or_default()
     }
 
+    /// Whether it begins at a directory that the process has open, or works in.
+    pub(super) fn is_relative(&self) -> bool {
+        self.base > 0
+    }
+
     /// Splits off the last name. `None` when that is no name.
     pub(super) fn split(&self) -> Option<Entry> {
         let rest = self.rest();

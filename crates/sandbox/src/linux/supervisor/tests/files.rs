@@ -201,7 +201,7 @@ fn an_open_for_writing_is_refused_as_the_kernel_refuses_it_and_told() {
         (openat_try("out/closed", WRITE), None),
         (openat_try("out/file", FRESH), None),
         (openat_try("out/file", libc::O_RDONLY | libc::O_CREAT), None),
-        (openat_try("out/pipe", libc::O_RDWR), None),
+        (openat_try("out/pipe", libc::O_RDWR), Some("write out/pipe OutsideWritableRoots")),
         (openat_try("out", WRITE), None),
         (openat_try("out", CREATE), None),
         (openat_try("out/sub/", CREATE), None),
@@ -531,7 +531,78 @@ fn where_landlock_is_alone_its_refusals_are_told_and_no_others() {
             (libc::SYS_truncate, vec![Path("out/other"), Number(0)]),
             Some("write out/other OutsideWritableRoots"),
         ),
-        ((libc::SYS_fchmodat, vec![CWD_FD, Path("out/sub"), Number(0o755)]), None),
     ];
     check(LANDLOCK, &tries);
+}
+
+/// Landlock has no rule on them, so that the supervisor makes these changes itself: in the roots they come
+/// to what the kernel makes of them, and outside to nothing.
+#[test]
+fn where_landlock_is_alone_modes_owners_and_times_are_changed_in_the_roots_only() {
+    const STAY: i32 = libc::AT_SYMLINK_NOFOLLOW;
+    const EMPTY: i32 = libc::AT_EMPTY_PATH;
+    const OMIT: i64 = (1 << 30) - 2;
+    let times = |numbers: &[i64]| Bytes(numbers.iter().flat_map(|n| n.to_ne_bytes()).collect());
+    let mode = |path, mode| (libc::SYS_fchmodat, vec![CWD_FD, Path(path), Number(mode)]);
+    let owner = |path, how: i32| {
+        (libc::SYS_fchownat, vec![CWD_FD, Path(path), Number(-1), Number(-1), flags(how)])
+    };
+    let touch =
+        |path, times, how: i32| (libc::SYS_utimensat, vec![CWD_FD, Path(path), times, flags(how)]);
+    let allowed = [
+        mode("ws/file", 0o641),
+        mode("ws/.git/config", 0o600),
+        mode("ws/none", 0o600),
+        mode("out/none", 0o600),
+        mode("=", 0o600),
+        (libc::SYS_fchmodat, vec![CWD_FD, Number(0), Number(0o600)]),
+        (libc::SYS_fchmodat, vec![Number(98), Path("=file"), Number(0o600)]),
+        (libc::SYS_fchmodat, vec![Held("ws"), Path("=file"), Number(0o4644)]),
+        (libc::SYS_fchmod, vec![Open("ws/file"), Number(0o640)]),
+        (libc::SYS_fchmod, vec![Held("ws/file"), Number(0o600)]),
+        (libc::SYS_fchmod, vec![Number(98), Number(0o600)]),
+        (452, vec![Held("ws/file"), Path("="), Number(0o604), flags(EMPTY)]),
+        (452, vec![CWD_FD, Path("ws/file"), Number(0o604), Number(0x2)]),
+        owner("ws/file", 0),
+        owner("ws/to-out", STAY),
+        owner("ws/file", 0x2),
+        (libc::SYS_fchown, vec![Open("ws/file"), Number(-1), Number(-1)]),
+        touch("ws/file", Number(0), 0),
+        touch("ws/file", times(&[7, 8, 9, OMIT]), 0),
+        touch("ws/file", times(&[7, -8, 9, 10]), 0),
+        touch("ws/to-file", times(&[1, 2, 3, 4]), STAY),
+        touch("ws/file", Number(1), 0),
+        (libc::SYS_utimensat, vec![Open("ws/file"), Number(0), times(&[5, 6, 7, 8]), Number(0)]),
+        (libc::SYS_utimensat, vec![CWD_FD, Number(0), Number(0), Number(0)]),
+        (libc::SYS_utimensat, vec![Open("ws/file"), Number(0), Number(0), flags(STAY)]),
+    ];
+    let tries: Vec<_> = allowed.into_iter().map(|call| (call, None)).collect();
+    check(LANDLOCK, &tries);
+    let refused = [
+        (mode("out/file", 0o777), "out/file"),
+        (mode("out/sub", 0o777), "out/sub"),
+        (mode("ws/to-out", 0o777), "out"),
+        ((libc::SYS_fchmod, vec![Open("out/other"), Number(0o777)]), "out/other"),
+        ((libc::SYS_fchown, vec![Open("out/locked"), Number(-1), Number(-1)]), "out/locked"),
+        (owner("out/pipe", 0), "out/pipe"),
+        (touch("out/closed", Number(0), 0), "out/closed"),
+    ];
+    if !is_possible(LANDLOCK) {
+        return;
+    }
+    let (calls, paths): (Vec<Try>, Vec<_>) = refused.into_iter().unzip();
+    let world = furnished();
+    let before = describe(&world);
+    let outcome = attempt_all(&world, LANDLOCK, &calls);
+    assert_eq!(outcome.said, format!("{}\n", libc::EACCES).repeat(calls.len()));
+    let prefix = world.path("");
+    let told: Vec<_> =
+        outcome.denials.iter().map(|line| line.replace(prefix.to_str().unwrap(), "")).collect();
+    let name = |number: &libc::c_long| super::super::syscall_name(i32::try_from(*number).unwrap());
+    let expected = calls.iter().zip(paths);
+    let expected: Vec<_> = expected
+        .map(|((number, _), path)| format!("change {path} OutsideWritableRoots {}", name(number)))
+        .collect();
+    assert_eq!(told, expected);
+    assert_eq!(describe(&world), before);
 }

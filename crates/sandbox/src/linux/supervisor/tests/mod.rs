@@ -8,7 +8,7 @@ mod sockets;
 mod speed;
 
 use super::{Scope, Supervisor};
-use crate::linux::{Cage, Entry, JobRules, Mode, Of};
+use crate::linux::{Cage, Entry, JobRules, Mode, Of, StreamsOf};
 use crate::sys::probe::in_process;
 use crate::{Layout, sys};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -146,7 +146,7 @@ pub(super) fn run(
             sys::unshare(UnshareFlags::NEWPID | UnshareFlags::NEWNS).unwrap();
         }
         let first = in_process(|| {
-            let rules = cage.inside().prepare_job(setting.mode).unwrap();
+            let rules = cage.inside().prepare_job(setting.mode, StreamsOf::Guard).unwrap();
             watch(&cage, &rules, setting, scope, &to_tell, &to_say, command)
         });
         wait(first)
