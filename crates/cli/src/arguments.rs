@@ -96,8 +96,44 @@ pub(crate) fn read() -> Result<Verb, clap::Error> {
     let words = meant(std::env::args_os().collect());
     match without_the_others(&words) {
         Some(verb) => understand(Cli { verb }),
-        None => understand(Cli::try_parse_from(words).map_err(explain)?),
+        None => understand(among_all(&words)?),
     }
+}
+
+/// Reads a command line with all verbs at hand, and says what is wrong with it in words of ours.
+fn among_all(words: &[OsString]) -> Result<Cli, clap::Error> {
+    Cli::try_parse_from(words).map_err(|error| match error.kind() {
+        // Only who asks for help waits for its texts to be laid out.
+        ErrorKind::DisplayHelp | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+            flowing(Cli::command()).try_get_matches_from(words).err().unwrap_or(error)
+        }
+        _ => explain(error, words),
+    })
+}
+
+/// The same commands with the texts below their options in whole paragraphs, which the parser then breaks
+/// where the terminal ends.
+fn flowing(command: clap::Command) -> clap::Command {
+    let command = match command.get_after_help().map(|text| flowed(&text.to_string())) {
+        Some(text) => command.after_help(text),
+        None => command,
+    };
+    command.mut_subcommands(flowing)
+}
+
+/// Joins the lines of a paragraph. A line that is indented is an example, and stays one.
+fn flowed(text: &str) -> String {
+    let mut flowed = String::new();
+    let mut before = "";
+    for line in text.lines() {
+        let stands_alone = |line: &str| line.is_empty() || line.starts_with(' ');
+        if !flowed.is_empty() {
+            flowed.push(if stands_alone(before) || stands_alone(line) { '\n' } else { ' ' });
+        }
+        flowed += line;
+        before = line;
+    }
+    flowed
 }
 
 /// The same words with the verb that is meant where none is named: a prompt has several words, or stands
@@ -254,32 +290,76 @@ fn understand(cli: Cli) -> Result<Verb, clap::Error> {
     }
 }
 
-/// Adds what the parser cannot know: that the command stands after `--`.
-fn explain(mut error: clap::Error) -> clap::Error {
-    let usage = |error: &clap::Error| error.get(ContextKind::Usage).map(ToString::to_string);
-    if error.kind() == ErrorKind::InvalidSubcommand
-        && let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand).cloned()
-        && usage(&error).is_some_and(|usage| usage.contains("sandgate [PROMPT]"))
-    {
-        let tip = format!("a prompt has several words, or stands after --: sandgate -- {word}");
-        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
-        return error;
-    }
+/// Adds what the parser cannot know: that the command stands after `--`, and how a prompt is written.
+fn explain(mut error: clap::Error, words: &[OsString]) -> clap::Error {
     const TAKE_COMMANDS: [&str; 5] =
         ["run", "sandbox", "policy explain", "policy check", "session start"];
-    let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidArg) else { return error };
-    if error.kind() != ErrorKind::UnknownArgument || word.starts_with('-') {
+    let usage = error.get(ContextKind::Usage).map(ToString::to_string).unwrap_or_default();
+    if error.kind() == ErrorKind::InvalidSubcommand
+        && usage.contains("sandgate [PROMPT]")
+        && let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand).cloned()
+    {
+        if error.get(ContextKind::SuggestedSubcommand).is_none() {
+            let close: Vec<String> = with_letters_swapped(&word).collect();
+            if !close.is_empty() {
+                error.insert(ContextKind::SuggestedSubcommand, ContextValue::Strings(close));
+            }
+        }
+        let tip = as_a_prompt(&word, words).into();
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip]));
         return error;
     }
-    let usage = error.get(ContextKind::Usage).map(ToString::to_string).unwrap_or_default();
-    let is_meant = |verb: &&str| usage.contains(&format!("sandgate {verb}"));
-    match TAKE_COMMANDS.into_iter().find(is_meant) {
-        Some(verb) => {
+    // The one word that may stand before `sandgate sandbox`'s command is taken for the name of a system.
+    let (word, verb) = match (error.kind(), error.get(ContextKind::InvalidArg)) {
+        (ErrorKind::UnknownArgument, Some(ContextValue::String(word))) => {
+            let is_meant = |verb: &&str| usage.contains(&format!("sandgate {verb}"));
+            (word, TAKE_COMMANDS.into_iter().find(is_meant))
+        }
+        (ErrorKind::InvalidValue, Some(ContextValue::String(arg))) if arg == "[SYSTEM]" => {
+            match error.get(ContextKind::InvalidValue) {
+                Some(ContextValue::String(word)) => (word, Some("sandbox")),
+                _ => return error,
+            }
+        }
+        _ => return error,
+    };
+    match verb {
+        Some(verb) if !word.starts_with('-') => {
             let message = format!("write -- before the command: sandgate {verb} -- {word} …");
             usage_error(verb, ErrorKind::UnknownArgument, message)
         }
-        None => error,
+        _ => error,
     }
+}
+
+/// How what looks like a mistyped verb would be written if it was meant for a model.
+fn as_a_prompt(word: &str, words: &[OsString]) -> String {
+    let said: Option<Vec<&str>> = words.iter().skip(1).map(|word| word.to_str()).collect();
+    match said.as_deref() {
+        Some(said) if said.len() > 1 && said[0] == word => {
+            let said = said.join(" ");
+            let said = if said.contains('\'') { "PROMPT" } else { &said };
+            format!("a prompt of several words stands in quotes: sandgate '{said}'")
+        }
+        _ => format!("a prompt of one word stands after --: sandgate -- {word}"),
+    }
+}
+
+/// The verbs that have the letters of this word in another order. The parser does not take `rnu` to be close
+/// to `run`, because so short a word is half wrong then.
+fn with_letters_swapped(word: &str) -> impl Iterator<Item = String> {
+    let letters = |word: &str| {
+        let mut letters: Vec<char> = word.chars().collect();
+        letters.sort_unstable();
+        letters
+    };
+    let typed = letters(word);
+    let names: Vec<String> = Cli::command()
+        .get_subcommands()
+        .filter(|verb| !verb.is_hide_set())
+        .map(|verb| verb.get_name().to_owned())
+        .collect();
+    names.into_iter().filter(move |name| letters(name) == typed)
 }
 
 /// Commands are text in events and for models, so they must be text here.
@@ -328,7 +408,8 @@ pub(crate) mod tests {
 
     /// What these words after `sandgate` are understood as.
     pub(crate) fn understood(words: &[&str]) -> Result<Verb, clap::Error> {
-        understand(Cli::try_parse_from(["sandgate"].iter().chain(words)).map_err(explain)?)
+        let words: Vec<OsString> = ["sandgate"].iter().chain(words).map(OsString::from).collect();
+        understand(among_all(&words)?)
     }
 
     #[test]
@@ -376,13 +457,52 @@ pub(crate) mod tests {
         Cli::command().debug_assert();
     }
 
+    /// spec RUN.96: A command that stands without `--` before it is shown with it, a prompt without quotes with
+    /// them, and a verb with letters swapped as it is spelled.
     #[test]
-    fn a_command_without_dashes_before_it_is_told_to_have_them() {
+    fn what_was_meant_is_shown_as_it_is_written() {
         let error = understood(&["run", "echo", "hi"]).unwrap_err();
         assert!(error.to_string().contains("sandgate run -- echo"), "{error}");
         assert_eq!(error.exit_code(), i32::from(crate::exit::USAGE));
+        let error = understood(&["sandbox", "ls"]).unwrap_err();
+        assert!(error.to_string().contains("sandgate sandbox -- ls"), "{error}");
         // What takes no command is not told to.
         let error = understood(&["patch", "apply", "a", "b"]).unwrap_err();
         assert!(!error.to_string().contains("before the command"), "{error}");
+        let error = understood(&["fix", "the", "test"]).unwrap_err();
+        assert!(error.to_string().contains("in quotes: sandgate 'fix the test'"), "{error}");
+        let error = understood(&["don't", "do", "it"]).unwrap_err();
+        assert!(error.to_string().contains("in quotes: sandgate 'PROMPT'"), "{error}");
+        let error = understood(&["rnu"]).unwrap_err();
+        assert!(error.to_string().contains("similar subcommand exists: 'run'"), "{error}");
+        assert!(error.to_string().contains("after --: sandgate -- rnu"), "{error}");
+    }
+
+    /// spec GEN.10: The texts of the help are broken where the terminal ends and nowhere else.
+    #[test]
+    fn texts_of_the_help_are_broken_where_the_terminal_ends() {
+        let text = "Examples:\n  sandgate run -- ls   lists\n  sandgate run -- cd   goes\n\n\
+                    One thing is\nsaid here.\n\nAnd another.";
+        let expected = "Examples:\n  sandgate run -- ls   lists\n  sandgate run -- cd   goes\n\n\
+                        One thing is said here.\n\nAnd another.";
+        assert_eq!(flowed(text), expected);
+        for words in [&["exec", "-h"][..], &["mcp", "--help"], &["help", "run"], &["--help"]] {
+            let words: Vec<OsString> =
+                ["sandgate"].iter().chain(words).map(OsString::from).collect();
+            let help = among_all(&words).unwrap_err().to_string();
+            let (_, texts) = help
+                .split_once("Examples:")
+                .or(help.split_once("\n\nThe program"))
+                .expect("there are texts below the options");
+            // At least so wide is what it was laid out for.
+            let widest = help.lines().map(|line| line.chars().count()).max().unwrap_or_default();
+            for paragraph in texts.split("\n\n").filter(|text| !text.contains("\n  ")) {
+                for (line, next) in paragraph.lines().zip(paragraph.lines().skip(1)) {
+                    let word = next.split(' ').next().unwrap_or_default();
+                    let would_fit = line.chars().count() + 1 + word.chars().count() <= widest;
+                    assert!(!would_fit, "{word:?} fits behind {line:?}");
+                }
+            }
+        }
     }
 }

@@ -57,6 +57,21 @@ fn socket(world: &World) -> PathBuf {
     paths.find(|path| path.extension().is_some_and(|end| end == "sock")).unwrap()
 }
 
+/// spec DESK.17: Who said no elsewhere to another attempt is not told how to allow it.
+#[test]
+fn a_no_from_elsewhere_is_not_argued_with() {
+    let world = World::new();
+    let outside = tempfile::tempdir_in("/var/tmp").unwrap();
+    let script = format!("echo x > {}/file", outside.path().display());
+    let words = ["run", "--full-auto", "--decide", "approvals", "--", &script];
+    let running = Running::start(&mut world.program(words));
+    answer(&world, id(&open(&world, 1)[0]), &["deny"]);
+    let outcome = running.wait();
+    assert_eq!(outcome.code, Some(1), "{outcome:?}");
+    assert!(!outcome.stderr.contains("to let it"), "{outcome:?}");
+    assert!(!outside.path().join("file").exists());
+}
+
 /// spec DESK.10: With `--decide approvals`, `run`, `exec`, `call`, `patch` and `session` wait for an answer
 /// that is given elsewhere; it counts as one given at their own terminal.
 #[test]

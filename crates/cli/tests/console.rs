@@ -174,6 +174,16 @@ fn a_conversation_is_held() {
     console.does("conversation");
 }
 
+/// spec WEB.35: Who looks at the end of a conversation goes on to, and so sees a question that comes up in it. Stars
+/// with blanks behind them are stars.
+#[test]
+fn the_end_of_a_conversation_is_followed() {
+    let long = "**strong** and from *** Begin to *** End\n\nmore\n\n".to_owned();
+    let first = json!([says(&(long + &"a paragraph\n\n".repeat(30))), runs("seq 1 40")]);
+    let Some(console) = Console::new(vec![first, runs("touch asked")]) else { return };
+    console.with(CAREFUL).does("end");
+}
+
 /// What is answered one after the other.
 fn answers(how: &'static str) {
     let model = vec![

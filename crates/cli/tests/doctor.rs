@@ -105,6 +105,38 @@ fn what_is_wrong_is_told_with_what_to_do() {
     assert!(provider.contains("OPENAI_API_KEY"), "{provider}");
 }
 
+/// spec DOC.7: A file that is not in order is shown with the line that is wrong, once and as it stands there.
+#[test]
+fn a_line_that_is_wrong_is_shown_as_it_stands() {
+    let world = World::new();
+    world.set("approval_policy = \"sometimes\"\n");
+    let words = world.sandgate(&["doctor", "--offline"]);
+    let shown: Vec<&str> = words.stdout().lines().map(str::trim).collect();
+    let line = |wanted: &&&str| **wanted == "1 | approval_policy = \"sometimes\"";
+    assert_eq!(shown.iter().filter(line).count(), 1, "{words:?}");
+    assert!(!words.stdout().contains("\\n"), "{words:?}");
+}
+
+/// spec DOC.8: A home that is not there, or that cannot be read or written to, is told with the lines that suffer
+/// from it.
+#[test]
+fn a_home_that_cannot_be_used_is_told() {
+    let world = World::new();
+    fs::write(world.path("file"), "").unwrap();
+    for home in ["file/home", "nowhere"] {
+        let mut program = world.program(["doctor", "--json", "--offline"]);
+        program.env("HOME", world.path(home)).env("CODEX_HOME", world.path("file/codex"));
+        let outcome = Running::start(&mut program).wait();
+        assert_eq!(outcome.code, Some(1), "{outcome:?}");
+        let report = report(&outcome);
+        let trial = check(&report, "a trial");
+        assert!(trial["found"].as_str().unwrap().ends_with("is not there"), "{trial}");
+        let audit = check(&report, "audit");
+        assert!(audit["found"].as_str().unwrap().ends_with("file is no directory"), "{audit}");
+        assert_eq!(check(&report, "config.toml")["state"], "failed", "{report}");
+    }
+}
+
 /// spec DOC.5: A model's service is asked whether it is there with a request that asks a model nothing.
 #[test]
 fn a_service_is_asked_whether_it_is_there() {

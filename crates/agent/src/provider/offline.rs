@@ -10,14 +10,17 @@ const ABOUT: &str = "\
 There is no model behind this: the provider is offline, so nothing here understands language. What I \
 can do is propose the commands that your prompt holds, one after the other, so that you can see the gate \
 at work:
-  - lines that begin with \"$ \", such as: $ ls -la
-  - fenced blocks marked sh, bash, zsh or shell
-  - patches from \"*** Begin Patch\" to \"*** End Patch\"
+
+- lines that begin with `$ `, such as `$ ls -la`
+- fenced blocks marked `sh`, `bash`, `zsh` or `shell`
+- patches from `*** Begin Patch` to `*** End Patch`
 
 To talk to a model, name one in your settings:
-  sandgate config set model_provider openai      (key in OPENAI_API_KEY)
-  sandgate config set model_provider anthropic   (key in ANTHROPIC_API_KEY)
-  sandgate config set model_provider ollama      (no key)
+
+- `sandgate config set model_provider openai` (its key is in `OPENAI_API_KEY`)
+- `sandgate config set model_provider anthropic` (its key is in `ANTHROPIC_API_KEY`)
+- `sandgate config set model_provider ollama` (it needs none)
+
 docs/models.md says more.";
 
 /// No model at all.
@@ -85,12 +88,23 @@ fn conclude(since: &[ResponseItem]) -> String {
         all += 1;
         good += usize::from(*success);
         let word = if *success { "done" } else { "came to nothing" };
-        lines.push(format!("{all}. {word}:\n{}", output.trim_end()));
+        let told = match output.trim_end() {
+            "" => format!("{all}. {word}"),
+            output => format!("{all}. {word}:\n\n{}", fenced(output)),
+        };
+        lines.push(told);
     }
     format!(
         "There is no model behind this. I proposed what your prompt holds: {good} of {all} done.\n\n{}",
         lines.join("\n\n")
     )
+}
+
+/// A text that is no prose, as a block that nothing in it ends.
+fn fenced(text: &str) -> String {
+    let longest = text.split(|one| one != '`').map(str::len).max().unwrap_or_default();
+    let fence = "`".repeat(longest.max(2) + 1);
+    format!("{fence}text\n{text}\n{fence}")
 }
 
 /// The commands and patches of a prompt, in their order.
@@ -162,6 +176,21 @@ mod tests {
             script("echo done"),
         ];
         assert_eq!(proposals(prompt), expected);
+    }
+
+    /// spec AGENT.29: Without a model, what a call printed is told as a block that nothing in it ends.
+    #[test]
+    fn what_was_printed_is_told_as_it_stands() {
+        let result = |output: &str| ResponseItem::ToolCallOutput {
+            call_id: CallId::new("c"),
+            output: output.to_owned(),
+            content_items: Vec::new(),
+            success: true,
+        };
+        let told = conclude(&[result("# a\n  b\n"), result("```\nx\n````"), result("")]);
+        let expected = "1. done:\n\n```text\n# a\n  b\n```\n\n\
+                        2. done:\n\n`````text\n```\nx\n````\n`````\n\n3. done";
+        assert!(told.ends_with(expected), "{told}");
     }
 
     #[test]

@@ -169,7 +169,7 @@ pub(crate) fn understand(cli: CliAudit) -> Result<AuditArguments, clap::Error> {
 pub(crate) fn audit(arguments: &AuditArguments) -> ExitCode {
     let AuditArguments { task, directory, json } = arguments;
     let said = match task {
-        Task::Show(wanted) => show(directory, wanted, *json),
+        Task::Show(wanted) => show(directory, wanted, *json, columns()),
         Task::Verify { since } => check(directory, *since, *json),
         Task::Stats { since } => count(directory, *since, *json),
     };
@@ -185,20 +185,38 @@ pub(crate) fn audit(arguments: &AuditArguments) -> ExitCode {
     ExitCode::from(code)
 }
 
-/// All that a log has, as people see it.
-pub(crate) fn shown(directory: &Path) -> String {
-    let shown = show(directory, &Wanted::default(), false);
+/// All that a log has, as people see it, with so much room before each line.
+pub(crate) fn shown(directory: &Path, indent: usize) -> String {
+    let columns = columns().map(|columns| columns.saturating_sub(indent));
+    let shown = show(directory, &Wanted::default(), false, columns);
     shown.map_or_else(|error| error.to_string(), |(text, _)| text)
 }
 
-fn show(directory: &Path, wanted: &Wanted, json: bool) -> Result<(String, u8), AuditError> {
+fn show(
+    directory: &Path,
+    wanted: &Wanted,
+    json: bool,
+    columns: Option<usize>,
+) -> Result<(String, u8), AuditError> {
     let rows = gather(directory, wanted)?;
     let text = match json {
         true => rows.iter().map(as_json).collect(),
         false if rows.is_empty() => nothing(directory)?,
-        false => table::draw(&rows, &jiff::tz::TimeZone::system()),
+        false => table::draw(&rows, &jiff::tz::TimeZone::system(), columns),
     };
     Ok((text, 0))
+}
+
+/// How wide the terminal is, if that is where it is shown.
+#[cfg(unix)]
+fn columns() -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(std::io::stdout()).ok()?;
+    (size.ws_col > 0).then(|| usize::from(size.ws_col))
+}
+
+#[cfg(not(unix))]
+fn columns() -> Option<usize> {
+    None
 }
 
 /// What sessions and their subagents have had recorded since then: a moment and a line for each call.

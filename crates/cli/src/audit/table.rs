@@ -1,7 +1,7 @@
 //! The table that people see.
 //!
 //! What was run stands last and is never cut; whatever else there is to say of a call follows it,
-//! indented.
+//! indented, and so does what was run where the line would not fit the terminal.
 
 use super::calls::{Call, Row};
 use super::words;
@@ -18,8 +18,11 @@ const SESSION_LETTERS: usize = 8;
 
 const TITLES: [&str; 7] = ["TIME", "SESSION", "DECISION", "WHERE", "EXIT", "BLOCKED", "WHAT"];
 
-/// Draws rows as a table, with times as they are in a time zone.
-pub(super) fn draw(rows: &[Row], zone: &TimeZone) -> String {
+/// The last of them.
+const WHAT: usize = TITLES.len() - 1;
+
+/// Draws rows as a table, with times as they are in a time zone, for a terminal of so many columns.
+pub(super) fn draw(rows: &[Row], zone: &TimeZone, columns: Option<usize>) -> String {
     let drawn: Vec<_> = rows.iter().map(|row| cells(row, zone)).collect();
     let titles = TITLES.map(str::to_owned);
     let all = || std::iter::once(&titles).chain(drawn.iter().map(|(cells, _)| cells));
@@ -27,7 +30,15 @@ pub(super) fn draw(rows: &[Row], zone: &TimeZone) -> String {
         std::array::from_fn(|column| all().map(|cells| cells[column].width()).max().unwrap_or(0));
     let mut text = line(&titles, &widths);
     for (cells, below) in &drawn {
-        text += &line(cells, &widths);
+        let whole = line(cells, &widths);
+        match columns {
+            Some(columns) if whole.trim_end().width() > columns => {
+                let mut cells = cells.clone();
+                let what = std::mem::take(&mut cells[WHAT]);
+                text += &format!("{}    {what}\n", line(&cells, &widths));
+            }
+            _ => text += &whole,
+        }
         below.iter().for_each(|note| text += &format!("    {note}\n"));
     }
     text
@@ -96,4 +107,32 @@ fn time(time: Timestamp, zone: &TimeZone) -> String {
 fn session(id: &str) -> String {
     let skipped = id.chars().count().saturating_sub(SESSION_LETTERS);
     shown(&id.chars().skip(skipped).collect::<String>())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sandgate_runtime::audit::Record;
+
+    /// spec AUDIT.47: At a terminal, what was run stands on a line of its own below its row where the row would not
+    /// fit; nothing of it is cut.
+    #[test]
+    fn what_does_not_fit_stands_below() {
+        let note = |text: &str| Row::Event {
+            seq: 1,
+            time: Timestamp::UNIX_EPOCH,
+            session: "a2c179b1".to_owned(),
+            record: Box::new(Record::Note { text: text.to_owned() }),
+        };
+        let long = "long ".repeat(20);
+        let rows = [note("short"), note(long.trim_end())];
+        let drawn = draw(&rows, &TimeZone::UTC, Some(100));
+        let lines: Vec<&str> = drawn.lines().collect();
+        assert_eq!(lines.len(), 4, "{drawn}");
+        assert!(lines[1].starts_with("1970-01-01") && lines[1].ends_with("note: short"), "{drawn}");
+        assert_eq!(lines[2], "1970-01-01 00:00:00  a2c179b1");
+        assert_eq!(lines[3], format!("    note: {}", long.trim_end()));
+        // A program reads a line for each.
+        assert_eq!(draw(&rows, &TimeZone::UTC, None).lines().count(), 3);
+    }
 }

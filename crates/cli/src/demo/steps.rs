@@ -143,7 +143,7 @@ impl Tour {
             }
             What::Interactive => self.interactive().await?,
             What::Patch => self.patch().await?,
-            What::Record => audit::shown(&audit_directory(&self.settings)),
+            What::Record => audit::shown(&audit_directory(&self.settings), INDENT.len()),
         };
         Ok(indented(&told.replace(&self.root, "")))
     }
@@ -267,6 +267,9 @@ fn said(result: &ToolResult) -> String {
     }
 }
 
+/// What stands before each line of what a step shows.
+const INDENT: &str = "    ";
+
 fn indented(text: &str) -> String {
-    text.lines().map(|line| format!("    {line}").trim_end().to_owned() + "\n").collect()
+    text.lines().map(|line| format!("{INDENT}{line}").trim_end().to_owned() + "\n").collect()
 }

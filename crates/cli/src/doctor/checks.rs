@@ -2,13 +2,16 @@
 
 use super::machine::Machine;
 use super::{Check, CliDoctor, State};
+use crate::config;
 use crate::session::CliSession;
-use crate::settings::{config_home, sources};
+use crate::settings::{SettingsError, config_home, sources};
 use crate::trust::Asked;
 use jiff::{Timestamp, ToSpan as _};
 use sandgate_agent::ModelError;
 use sandgate_config::{CONFIG_FILE, TrustState};
-use sandgate_protocol::{AskForApproval, Enforcement, SandboxPolicy, SessionSource, visible_line};
+use sandgate_protocol::{
+    AskForApproval, Enforcement, SandboxPolicy, SessionSource, visible, visible_line,
+};
 use sandgate_runtime::audit::{audit_directory, verify_since};
 use sandgate_runtime::rules::{self, ProjectRules};
 use sandgate_runtime::{
@@ -54,7 +57,7 @@ fn system(machine: &Machine) -> Vec<Check> {
     let container = machine.container.map(|kind| format!(", in a container ({kind})"));
     let found = format!("{system}{}{}", kernel.unwrap_or_default(), container.unwrap_or_default());
     let mut checks = vec![Check::new("System", "machine", State::Ok, found)];
-    let program = std::env::current_exe().map(|path| visible_line(&path.to_string_lossy()));
+    let program = std::env::current_exe().map(|path| shown(&path));
     let version =
         format!("sandgate {}, {}", env!("CARGO_PKG_VERSION"), program.unwrap_or_default());
     checks.push(Check::new("System", "program", State::Ok, version));
@@ -155,6 +158,12 @@ async fn trial(runtime: &Arc<Runtime>) -> Check {
     const NAME: &str = "a trial";
     let home = sandgate_runtime::policy::home().unwrap_or_else(|| PathBuf::from("/"));
     let victim = home.join(format!(".sandgate-doctor-{}", std::process::id()));
+    if !home.is_dir() {
+        let found = format!("your home directory, {}, is not there", shown(&home));
+        return Check::new(AREA, NAME, State::Failed, found)
+            .means("whether a command that is confined can write to it was not tried")
+            .fix("export HOME=/home/you   (a directory that is there and yours)");
+    }
     let mut config = SessionConfig::new(home.clone());
     config.sandbox_policy = SandboxPolicy::ReadOnly;
     config.approval_policy = AskForApproval::Never;
@@ -196,7 +205,7 @@ async fn trial(runtime: &Arc<Runtime>) -> Check {
 
 fn shells(runtime: &Runtime) -> Vec<Check> {
     const AREA: &str = "Shells";
-    let own = visible_line(&runtime.shell_path().to_string_lossy());
+    let own = shown(runtime.shell_path());
     let mut checks = vec![Check::new(AREA, "your own", State::Ok, own)];
     let others: Vec<&str> = ["bash", "zsh", "fish", "dash"]
         .into_iter()
@@ -217,21 +226,19 @@ fn shells(runtime: &Runtime) -> Vec<Check> {
 /// Whether the model of the settings can be asked.
 async fn model(runtime: Arc<Runtime>, cli: &CliDoctor) -> Check {
     const AREA: &str = "Model";
-    let prepared = cli.session.prepare_for(Asked::Nobody).and_then(|session| {
-        let agent = cli.model.prepare(&session, SessionSource::Exec)?;
-        Ok(agent)
-    });
-    let agent = match prepared {
+    let session = match cli.session.prepare_for(Asked::Nobody) {
+        Ok(session) => session,
+        Err(error) => return Check::new(AREA, "provider", State::Failed, unset(error)).means(
+            "without settings nobody knows which model is meant, and nothing that needs them runs",
+        )
+        .fix("sandgate config validate"),
+    };
+    let agent = match cli.model.prepare(&session, SessionSource::Exec) {
         Ok(agent) => agent,
         Err(error) => {
-            return Check::new(
-                AREA,
-                "provider",
-                State::Failed,
-                visible_line(&error.into_message()),
-            )
-            .means("sandgate exec, review and the terminal interface need it; run does not")
-            .fix("sandgate config validate   (and docs/models.md for keys)");
+            return Check::new(AREA, "provider", State::Failed, visible(&error.into_message()))
+                .means("sandgate exec, review and the terminal interface need it; run does not")
+                .fix("sandgate config validate   (and docs/models.md for keys)");
         }
     };
     agent.keys.run_by(&runtime);
@@ -270,6 +277,27 @@ async fn model(runtime: Arc<Runtime>, cli: &CliDoctor) -> Check {
     }
 }
 
+/// Why there are no settings, in short where the file is looked at in a line of its own.
+fn unset(error: SettingsError) -> String {
+    let file = config_home().map(|home| home.join(CONFIG_FILE));
+    let is_told =
+        file.is_some_and(|file| !is_missing(&file) && config::is_in_order(&file).is_err());
+    match is_told {
+        true => "not known: your settings are not in order".to_owned(),
+        false => visible(&error.into_message()),
+    }
+}
+
+/// Whether nothing is there. What cannot be looked at is not missing.
+fn is_missing(file: &Path) -> bool {
+    let found = std::fs::symlink_metadata(file);
+    found.is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound)
+}
+
+fn shown(path: &Path) -> String {
+    visible_line(&path.to_string_lossy())
+}
+
 /// The person's settings, the project's, and the rules.
 fn settings(session: &CliSession) -> Vec<Check> {
     const AREA: &str = "Settings";
@@ -280,11 +308,11 @@ fn settings(session: &CliSession) -> Vec<Check> {
     };
     let mut checks = Vec::new();
     let file = home.join(CONFIG_FILE);
-    let name = visible_line(&file.to_string_lossy());
-    checks.push(match file.exists() {
-        false => Check::new(AREA, "config.toml", State::Ok, format!("{name} is not there"))
+    let name = shown(&file);
+    checks.push(match is_missing(&file) {
+        true => Check::new(AREA, "config.toml", State::Ok, format!("{name} is not there"))
             .means("everything is as it is without settings"),
-        true => match crate::config::is_in_order(&file) {
+        false => match config::is_in_order(&file) {
             Ok(0) => Check::new(AREA, "config.toml", State::Ok, format!("{name} is in order")),
             Ok(warnings) => {
                 let found = format!("{name} is in order, with {warnings} to look at");
@@ -292,7 +320,7 @@ fn settings(session: &CliSession) -> Vec<Check> {
                     .means("what is not known is not used")
                     .fix("sandgate config validate")
             }
-            Err(why) => Check::new(AREA, "config.toml", State::Failed, visible_line(&why))
+            Err(why) => Check::new(AREA, "config.toml", State::Failed, visible(&why))
                 .means("nothing that needs settings runs until that is mended")
                 .fix("sandgate config validate"),
         },
@@ -327,7 +355,7 @@ fn settings(session: &CliSession) -> Vec<Check> {
             let found = format!("{} of your own", loaded.rules.iter().count());
             Check::new(AREA, "rules", State::Ok, found)
         }
-        Some(error) => Check::new(AREA, "rules", State::Failed, visible_line(&error.to_string()))
+        Some(error) => Check::new(AREA, "rules", State::Failed, visible(&error.to_string()))
             .means("rules that forbid may be missing because of it")
             .fix("sandgate policy list"),
     });
@@ -340,7 +368,12 @@ fn records() -> Vec<Check> {
     let Some(home) = config_home() else { return Vec::new() };
     let directory = audit_directory(&home);
     if !directory.exists() {
-        return vec![Check::new(AREA, "audit", State::Ok, "nothing was recorded yet")];
+        return vec![match why_not_made(&directory) {
+            None => Check::new(AREA, "audit", State::Ok, "nothing was recorded yet"),
+            Some(why) => Check::new(AREA, "audit", State::Failed, why)
+                .means("with on_failure = \"stop\", which is the default, no command runs")
+                .fix("export CODEX_HOME=DIRECTORY   (one that you may write to)"),
+        }];
     }
     let week = Timestamp::now().checked_sub(168.hours()).unwrap_or(Timestamp::MIN);
     vec![match verify_since(&directory, week) {
@@ -357,9 +390,30 @@ fn records() -> Vec<Check> {
         }
         Err(error) => Check::new(AREA, "audit", State::Failed, visible_line(&error.to_string()))
             .means("with on_failure = \"stop\", which is the default, no command runs")
-            .fix(format!(
-                "chmod 700 {} && sandgate audit verify",
-                visible_line(&directory.to_string_lossy())
-            )),
+            .fix(format!("chmod 700 {} && sandgate audit verify", shown(&directory))),
     }]
+}
+
+/// Why a directory that is not there cannot be made, as far as that shows without making it.
+fn why_not_made(directory: &Path) -> Option<String> {
+    let nearest = directory.ancestors().find(|above| above.exists())?;
+    let why = if !nearest.is_dir() {
+        format!("{} is no directory", shown(nearest))
+    } else if !is_ours(nearest) {
+        format!("you may not write to {}", shown(nearest))
+    } else {
+        return None;
+    };
+    Some(format!("{} cannot be made: {why}", shown(directory)))
+}
+
+#[cfg(unix)]
+fn is_ours(directory: &Path) -> bool {
+    use rustix::fs::Access;
+    rustix::fs::access(directory, Access::WRITE_OK | Access::EXEC_OK).is_ok()
+}
+
+#[cfg(not(unix))]
+fn is_ours(_directory: &Path) -> bool {
+    true
 }

@@ -134,9 +134,10 @@ fn in_words(checks: &[Check], state: State) -> String {
             State::Warning => (FAIR, "fair"),
             State::Failed => (BAD, "bad "),
         };
-        let (name, found) = (check.name, &check.found);
-        let _ = writeln!(text, "  {style}{mark}{style:#}  {name:widest$}  {found}");
         let indent = " ".repeat(widest + 10);
+        // A file that is not in order is shown with the line that is wrong.
+        let (name, found) = (check.name, check.found.replace('\n', &format!("\n{indent}")));
+        let _ = writeln!(text, "  {style}{mark}{style:#}  {name:widest$}  {found}");
         if let Some(means) = &check.means {
             let _ = writeln!(text, "{indent}{DIM}{means}{DIM:#}");
         }

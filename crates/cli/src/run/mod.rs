@@ -83,6 +83,7 @@ async fn run_command(
         approver,
         unanswered: false,
         asked_again: false,
+        declined: false,
         unheard: None,
     };
     let outcome = watch.run(&session, arguments, expiration).await;
@@ -120,6 +121,8 @@ struct Watch {
     unanswered: bool,
     /// There was a question about another attempt.
     asked_again: bool,
+    /// A person elsewhere said no to something.
+    declined: bool,
     /// Why events could not be written, if that was so.
     unheard: Option<io::Error>,
 }
@@ -189,6 +192,8 @@ impl Watch {
         }
         let elsewhere = self.decider.hear(&event.event);
         if let (Some(question), Event::ApprovalResponse(response)) = (elsewhere, &event.event) {
+            let is_person = matches!(response.answered_by, AnsweredBy::Person(_));
+            self.declined |= is_person && !response.decision.approves();
             self.answered(&question, &response.decision).await;
         }
     }
@@ -207,7 +212,8 @@ impl Watch {
     /// said no to it need not be told.
     fn blocked(&self, attempted: &Attempted<CommandOutcome>, session: &Session) -> Vec<u8> {
         let output = &attempted.output.output;
-        let told = self.decider.is_person() && self.asked_again && attempted.attempt == 1;
+        let is_person = self.decider.is_person() || self.declined;
+        let told = is_person && self.asked_again && attempted.attempt == 1;
         if output.exit_code == 0 || output.denials.is_empty() || output.cancelled || told {
             return Vec::new();
         }

@@ -249,8 +249,14 @@ class One {
     );
     this.scroller.append(this.transcript.element, this.queue.element);
     this.stick = true;
+    let before = 0;
     this.scroller.addEventListener("scroll", () => {
-      this.stick = this.scroller.scrollTop + this.scroller.clientHeight >= this.scroller.scrollHeight - 40;
+      // This is heard after the fact: what was added meanwhile is below the end that was scrolled to. Only who
+      // went up has left the end.
+      const { scrollTop, clientHeight, scrollHeight } = this.scroller;
+      if (scrollTop + clientHeight >= scrollHeight - 40) this.stick = true;
+      else if (scrollTop < before) this.stick = false;
+      before = scrollTop;
     });
     this.growth = new ResizeObserver(() => this.follow());
     this.growth.observe(this.transcript.element);

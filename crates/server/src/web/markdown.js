@@ -160,7 +160,7 @@ function inline(text) {
   if (text.length > LONGEST_PARAGRAPH) return [text];
   /** @type {Child[]} */
   const found = [];
-  const pattern = /(`+)([^`]|[^`][\s\S]{0,500}?[^`])\1(?!`)|\*\*(?=\S)([\s\S]{0,500}?\S)\*\*|(?<![\w*])[*_](?=\S)([^*_\n]{0,500}?\S)[*_](?![\w*])|\[([^\]\n]{1,500})\]\((https?:\/\/[^\s)]{1,2000})\)|(https?:\/\/[^\s<>()"'`]{1,2000}[^\s<>()"'`.,;:!?])/gu;
+  const pattern = /(`+)([^`]|[^`][\s\S]{0,500}?[^`])\1(?!`)|(?<!\*)\*\*(?=\*?[^\s*])([\s\S]{0,500}?\S)\*\*|(?<![\w*])[*_](?=\S)([^*_\n]{0,500}?\S)[*_](?![\w*])|\[([^\]\n]{1,500})\]\((https?:\/\/[^\s)]{1,2000})\)|(https?:\/\/[^\s<>()"'`]{1,2000}[^\s<>()"'`.,;:!?])/gu;
   let from = 0;
   for (const match of text.matchAll(pattern)) {
     if (match.index > from) found.push(text.slice(from, match.index));

@@ -119,6 +119,18 @@ export async function conversation({ page: open }) {
 }
 
 /** Under a policy that asks before everything: once, for the session, by a rule, no with a word, stop. */
+export async function end({ page: open }) {
+  const page = await open(CONSOLE_APPROVER);
+  await start(page, "Begin");
+  await page.locator(".card", { hasText: "touch asked" }).waitFor();
+  const isAtEnd = () => {
+    const { scrollTop, clientHeight, scrollHeight } = document.querySelector(".scroller");
+    return scrollHeight > clientHeight && scrollTop + clientHeight >= scrollHeight - 40;
+  };
+  await page.waitForFunction(isAtEnd);
+  same(await page.locator(".cell.model .prose strong").allTextContents(), ["strong"], "what is strong");
+}
+
 export async function answers({ page: open }) {
   const page = await open(CONSOLE_APPROVER);
   await start(page, "go");
