@@ -131,6 +131,11 @@ const SCENARIOS: [(&str, Fate); 65] = [
 /// The versions of the protocol that scenarios are run in: the last of each generation.
 const VERSIONS: [&str; 2] = ["2025-11-25", "2026-07-28"];
 
+/// Where this package is for whoever runs the tests.
+fn package() -> PathBuf {
+    std::env::var_os("CARGO_MANIFEST_DIR").expect("the tests are run by cargo").into()
+}
+
 fn suite() -> Option<PathBuf> {
     let clients = match std::env::var_os("SANDGATE_MCP_CLIENTS") {
         Some(directory) => PathBuf::from(directory),
@@ -143,7 +148,7 @@ fn suite() -> Option<PathBuf> {
 async fn run(suite: &Path, arguments: Vec<String>) -> Output {
     let mut command = Command::new("node");
     // It wants a newer node than most have, for something that it does not do here.
-    command.arg("--import").arg(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/mcp/older_node.mjs"));
+    command.arg("--import").arg(package().join("tests/mcp/older_node.mjs"));
     command.arg(suite).args(arguments);
     tokio::task::spawn_blocking(move || command.output()).await.unwrap().unwrap()
 }
@@ -231,8 +236,7 @@ async fn the_conformance_suite_passes() {
 /// generations of the protocol, and the others are named with the reason.
 #[test]
 fn the_page_names_what_is_not_run_with_the_reason() {
-    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/mcp-server.md");
-    let page = std::fs::read_to_string(page).unwrap();
+    let page = std::fs::read_to_string(package().join("../../docs/mcp-server.md")).unwrap();
     let says = |reason: &str, name: &str| {
         let is_row = |line: &str| line.starts_with(&format!("| {reason} |"));
         page.lines().any(|line| is_row(line) && line.contains(&format!("`{name}`")))
