@@ -44,13 +44,10 @@ const TABLE: [(&str, &str, Writes, AskForApproval); 5] = [
     ("read-only", "Read only", Writes::Nowhere, AskForApproval::Never),
 ];
 
-const OF_SETTINGS: &str = "settings";
-
 impl Modes {
     /// Those of a session that may do what its settings say and no more.
-    pub(super) fn within(settings: Policies, workspace: &Path) -> Self {
-        let mut modes =
-            vec![Mode { id: OF_SETTINGS, name: "As in your settings", policies: settings.clone() }];
+    pub(super) fn within(settings: &Policies, workspace: &Path) -> Self {
+        let Self(mut modes) = Self::one(settings.clone());
         for (id, name, writes, approval) in TABLE {
             let sandbox = match (writes, &settings.sandbox) {
                 (Writes::Nowhere, _) => SandboxPolicy::ReadOnly,
@@ -59,7 +56,7 @@ impl Modes {
             };
             let policies = Policies { approval, sandbox };
             let is_new = modes.iter().all(|mode| mode.id != id && mode.policies != policies);
-            if is_new && is_within(&policies, &settings, workspace) {
+            if is_new && is_within(&policies, settings, workspace) {
                 modes.push(Mode { id, name, policies });
             }
         }
@@ -68,7 +65,7 @@ impl Modes {
 
     /// Only that of the settings, for a session that cannot be opened again.
     pub(super) fn one(settings: Policies) -> Self {
-        Self(vec![Mode { id: OF_SETTINGS, name: "As in your settings", policies: settings }])
+        Self(vec![Mode { id: "settings", name: "As in your settings", policies: settings }])
     }
 
     /// That of the settings, which every session begins in.
@@ -137,7 +134,7 @@ mod tests {
     use AskForApproval::{Never, OnFailure, OnRequest, UnlessTrusted};
 
     fn modes(approval: AskForApproval, sandbox: SandboxPolicy) -> Vec<Mode> {
-        Modes::within(Policies { approval, sandbox }, Path::new("/ws")).0
+        Modes::within(&Policies { approval, sandbox }, Path::new("/ws")).0
     }
 
     fn ids(approval: AskForApproval, sandbox: SandboxPolicy) -> Vec<&'static str> {

@@ -218,7 +218,7 @@ impl Served {
         }
         let is_resumed = matches!(wanted, NewConversation::Resumed(_));
         let (mcp_servers, mut notes) = programs(mcp_servers);
-        let mut opened = self.converse(cwd.clone(), wanted, None, mcp_servers.clone()).await?;
+        let mut opened = self.converse(cwd, wanted, None, mcp_servers.clone()).await?;
         let id = SessionId::new(opened.conversation.id());
         if is_resumed {
             for update in replayed(opened.conversation.items()) {
@@ -229,9 +229,11 @@ impl Served {
         let requester = opened.session.requester();
         let settings = policies_of(&requester);
         let modes = match opened.conversation.is_recorded() {
-            true => Modes::within(settings, requester.workspace()),
+            true => Modes::within(&settings, requester.workspace()),
             false => Modes::one(settings),
         };
+        // Looked up once: a link that leads elsewhere by then does not take another mode there.
+        let cwd = requester.workspace().to_owned();
         let place = self.place(editor, &id, modes.first(), opened).await;
         let parts = Parts { id, cwd, mcp_servers, modes, place, notes };
         let live = Arc::new(Live::new(parts));
