@@ -74,7 +74,7 @@ impl Scene {
         config.audit = Some(AuditOptions::default());
         change(&mut config);
         let own_env: BTreeMap<OsString, OsString> = config.own_env.clone();
-        config.servers = server_programs(&servers, &own_env);
+        config.servers = server_programs(&servers, "your settings", &own_env);
         let session = Session::start(Arc::new(Runtime::start().unwrap()), config).unwrap();
         let events = session.events(Delivery::Complete).await;
         let servers = McpServers::start(&session.requester(), servers, &own_env);

@@ -37,6 +37,8 @@ pub(crate) struct PreparedAgent {
     pub(crate) options: ConversationOptions,
     /// The servers whose tools the model has.
     pub(crate) mcp_servers: Vec<McpServer>,
+    /// Those that a client named beside them.
+    pub(crate) client_servers: Vec<McpServer>,
     /// What the person should know, as sentences.
     pub(crate) notes: Vec<String>,
     /// What runs the program that prints a key, once it has something to run it by.
@@ -84,6 +86,26 @@ impl KeyCommand for KeyProgram {
 }
 
 impl PreparedAgent {
+    /// Adds the servers that a client names. What the person's settings name goes before, and what is no program
+    /// would be reached without anybody having been asked.
+    pub(crate) fn add_client_servers(&mut self, servers: Vec<McpServer>) {
+        for server in servers {
+            let mut known = self.mcp_servers.iter().chain(&self.client_servers);
+            let why = if known.any(|known| known.name == server.name) {
+                "there is one of that name already"
+            } else if !matches!(server.transport, McpTransport::Stdio { .. }) {
+                "it is no program"
+            } else if is_this_program(&server.transport) {
+                "it is this program, whose tools are here already"
+            } else {
+                self.client_servers.push(server);
+                continue;
+            };
+            let name = &server.name;
+            self.notes.push(format!("the editor's MCP server {name} is not started: {why}"));
+        }
+    }
+
     /// Whether there is no model behind it.
     pub(crate) fn is_offline(&self) -> bool {
         self.provider.name() == "offline"
@@ -142,9 +164,11 @@ pub(crate) fn converse(
     let Conversing { recorded, recorded_in, output_schema } = conversing;
     let mut config = prepared.config;
     let subagents = agent.equip(&mut config, prepared.settings.settings(), recorded_in.as_deref());
-    let PreparedAgent { provider, mut options, mcp_servers, .. } = agent;
+    let PreparedAgent { provider, mut options, mcp_servers, client_servers, .. } = agent;
     // What a server is given of it, its settings name.
-    config.servers = server_programs(&mcp_servers, &std::env::vars_os().collect());
+    let own_env = std::env::vars_os().collect();
+    config.servers = server_programs(&mcp_servers, "your settings", &own_env);
+    config.client_servers = server_programs(&client_servers, "your editor", &own_env);
     let session = Session::start(runtime, config).map_err(io::Error::other)?;
     options.output_schema = output_schema;
     let requester = session.requester();
@@ -218,7 +242,8 @@ impl CliModel {
                 Err(error) => notes.push(format!("{error}, so it is not used")),
             }
         }
-        Ok(PreparedAgent { provider, options, mcp_servers, notes, keys })
+        let client_servers = Vec::new();
+        Ok(PreparedAgent { provider, options, mcp_servers, client_servers, notes, keys })
     }
 }
 

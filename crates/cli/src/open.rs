@@ -94,12 +94,13 @@ impl Opener for CliOpener {
             false => failed(error),
         })?;
         equipped.keys.run_by(&self.runtime);
+        equipped.add_client_servers(agent.mcp_servers);
         let notes = std::mem::take(&mut equipped.notes);
         let recorded_in = home.filter(|_| agent.conversation != NewConversation::Ephemeral);
         let conversing = Conversing { recorded, recorded_in, output_schema: None };
         let runtime = Arc::clone(&self.runtime);
-        let PreparedAgent { mcp_servers, .. } = &equipped;
-        let mcp_servers = mcp_servers.clone();
+        let PreparedAgent { mcp_servers, client_servers, .. } = &equipped;
+        let mcp_servers = mcp_servers.iter().chain(client_servers).cloned().collect();
         let opened = converse(runtime, prepared, equipped, conversing);
         let (session, conversation) =
             opened.map_err(|error| OpenError::Refused(error.to_string()))?;

@@ -382,3 +382,186 @@ fn output_goes_to_a_terminal_that_is_only_looked_at() {
     assert_eq!(meta("terminal_exit")["exit_code"], 3);
     assert!(messages.iter().all(|message| message["method"] != "terminal/create"));
 }
+
+/// The modes that a session said it has.
+fn modes(saw: &Value) -> Vec<&str> {
+    let all = saw["modes"]["availableModes"].as_array().unwrap();
+    all.iter().map(|mode| mode["id"].as_str().unwrap()).collect()
+}
+
+/// spec ACP.11: A session goes on in the mode that the editor chooses, as the same conversation, and the editor is
+/// told; a mode that there is not is refused.
+#[test]
+fn an_editor_chooses_a_mode() {
+    for sdk in Sdk::all() {
+        let world = World::new();
+        fs::create_dir(world.path("ws")).unwrap();
+        let ws = world.path("ws");
+        // Each time that a session is opened the model begins from the beginning.
+        let model = script(&world, &[json!([runs("touch made")]), json!([says("done")])]);
+        let words = ["acp", "--provider", &model];
+        let todo = json!({ "cwd": ws, "steps": [
+            { "mode": "read-only" },
+            { "prompt": "one", "option": "deny" },
+            { "mode": "danger-full-access" },
+            { "mode": "unattended" },
+            { "prompt": "two" },
+        ]});
+        let saw = sdk.drive(&world, &todo, &words);
+        assert_eq!(modes(&saw), ["settings", "ask", "unattended", "read-only"], "{saw:#}");
+        assert_eq!(saw["modes"]["currentModeId"], "settings");
+        let steps = saw["steps"].as_array().unwrap();
+        let told = |step: usize| {
+            let update = updates(&steps[step], "current_mode_update").next();
+            update.map(|update| update["currentModeId"].as_str().unwrap().to_owned())
+        };
+        assert_eq!(told(0).as_deref(), Some("read-only"), "{saw:#}");
+        // Nothing but what is known to be safe runs there without a yes.
+        assert_eq!(steps[1]["asked"].as_array().unwrap().len(), 1, "{:#}", steps[1]);
+        assert!(steps[2]["message"].to_string().contains("no such mode"), "{:#}", steps[2]);
+        assert_eq!(told(2), None);
+        assert_eq!(told(3).as_deref(), Some("unattended"));
+        assert_eq!(said(&steps[4]), "done", "{:#}", steps[4]);
+        assert_eq!(steps[4]["asked"], json!([]));
+        assert!(ws.join("made").exists());
+        let todo = json!({ "cwd": ws, "load": saw["session"], "steps": [] });
+        let loaded = sdk.drive(&world, &todo, &words);
+        assert_eq!(loaded["modes"]["currentModeId"], "settings", "{loaded:#}");
+        let persons = updates(&loaded["loaded"], "user_message_chunk");
+        let persons: Vec<_> = persons.map(|chunk| chunk["content"]["text"].clone()).collect();
+        assert_eq!(persons, ["one", "two"], "{loaded:#}");
+    }
+}
+
+/// spec ACP.10: A session has a mode for each usual pair of policies that is no looser than the settings, and
+/// begins in that of the settings.
+#[test]
+fn a_directory_that_is_not_trusted_has_no_looser_mode() {
+    for sdk in Sdk::all() {
+        let world = World::untouched();
+        fs::create_dir(world.path("ws")).unwrap();
+        let ws = world.path("ws");
+        let model = script(&world, &[json!([runs("touch made")]), json!([says("done")])]);
+        let words = ["acp", "--provider", &model];
+        let todo = json!({ "cwd": ws, "steps": [
+            { "mode": "auto" }, { "mode": "unattended" }, { "prompt": "go", "option": "deny" },
+        ]});
+        let saw = sdk.drive(&world, &todo, &words);
+        assert_eq!(modes(&saw), ["settings"], "{saw:#}");
+        let words = saw["modes"]["availableModes"][0]["description"].as_str().unwrap();
+        assert!(words.starts_with("Commands write nowhere. You are asked before"), "{words}");
+        for step in [0, 1] {
+            assert!(saw["steps"][step]["message"].to_string().contains("no such mode"), "{saw:#}");
+        }
+        assert_eq!(saw["steps"][2]["asked"].as_array().unwrap().len(), 1, "{saw:#}");
+        assert!(!ws.join("made").exists());
+    }
+}
+
+/// spec ACP.12: What runs under the policies of one mode ends when another is chosen, which is refused while a turn
+/// goes on.
+#[test]
+fn a_mode_is_chosen_between_turns_and_ends_what_runs() {
+    let world = World::new();
+    fs::create_dir(world.path("ws")).unwrap();
+    let ws = world.path("ws");
+    let kept = json!({ "cmd": "echo $$ > pid; exec sleep 1000", "yield_time_ms": 300 });
+    let model = script(
+        &world,
+        &[
+            json!([calls("exec_command", &kept)]),
+            json!([says("it runs")]),
+            json!([runs("id > made")]),
+        ],
+    );
+    let words = ["acp", "--provider", &model, "--sandbox", "danger-full-access"];
+    let mut wire = Wire::start(&world, &words);
+    let session = wire.session(&ws)["result"]["sessionId"].clone();
+    let choose = |mode: &str| json!({ "sessionId": session, "modeId": mode });
+    let answer = wire.ask("session/prompt", &prompt(&session, "go"));
+    assert_eq!(answer["result"]["stopReason"], "end_turn", "{answer}");
+    let pid = fs::read_to_string(ws.join("pid")).unwrap().trim().parse().unwrap();
+    assert!(is_alive(pid));
+    let answer = wire.ask("session/set_mode", &choose("ask"));
+    assert!(answer["result"].is_object(), "{answer}");
+    assert!(!is_alive(pid));
+    // The model begins from the beginning, and this is asked about.
+    wire.say("session/prompt", &prompt(&session, "go"));
+    while !wire.running.line().contains("session/request_permission") {}
+    let answer = wire.ask("session/set_mode", &choose("settings"));
+    assert!(answer["error"]["message"].to_string().contains("at work"), "{answer}");
+    assert_eq!(wire.end().code, Some(0));
+}
+
+/// A server with one tool, which tries to leave something behind.
+const SERVER: &str = r#"
+import json, sys
+try:
+    open("left", "w")
+except OSError:
+    pass
+for line in sys.stdin:
+    asked = json.loads(line)
+    if "id" not in asked:
+        continue
+    answers = {
+        "initialize": {
+            "protocolVersion": asked.get("params", {}).get("protocolVersion"),
+            "capabilities": {"tools": {}}, "serverInfo": {"name": "small", "version": "1"},
+        },
+        "tools/list": {"tools": [{
+            "name": "greet", "inputSchema": {"type": "object"}, "annotations": {"readOnlyHint": True},
+        }]},
+        "tools/call": {"content": [{"type": "text", "text": "good morning"}]},
+    }
+    result = answers.get(asked["method"], {})
+    print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": result}), flush=True)
+"#;
+
+/// spec ACP.14: A program that the editor names as an MCP server is started through the gate, in a cage that only
+/// reads, and never without the person having said yes.
+#[test]
+fn a_server_that_the_editor_names_is_asked_about() {
+    for sdk in Sdk::all() {
+        let world = World::new();
+        fs::create_dir(world.path("ws")).unwrap();
+        let ws = world.path("ws");
+        let greet = calls("Small-one__greet", &json!({}));
+        let model = script(&world, &[json!([greet]), json!([says("done")])]);
+        let servers = json!([
+            { "name": "Small one", "command": "python3", "args": ["-c", SERVER], "env": [] },
+            { "type": "http", "name": "far", "url": "http://127.0.0.1:1/mcp", "headers": [] },
+        ]);
+        let words = ["acp", "--provider", &model];
+        let todo = |option: &str| {
+            let steps = json!([{ "prompt": "greet", "option": option }]);
+            json!({ "cwd": ws, "servers": servers, "steps": steps })
+        };
+        let thought = |saw: &Value| {
+            let chunks = updates(&saw["steps"][0], "agent_thought_chunk");
+            chunks.map(|chunk| chunk["content"]["text"].to_string()).collect::<String>()
+        };
+        let saw = sdk.drive(&world, &todo("approve"), &words);
+        assert_eq!(saw["loaded"]["asked"], json!([]), "it is asked in a turn: {saw:#}");
+        let asked = saw["steps"][0]["asked"].as_array().unwrap();
+        assert_eq!(asked.len(), 1, "{saw:#}");
+        let question = asked[0]["call"].to_string();
+        assert!(question.contains("MCP server Small-one of your editor"), "{question}");
+        assert!(question.contains("python3"), "{question}");
+        assert!(shown(&saw["steps"][0]).contains("good morning"), "{saw:#}");
+        let notes = thought(&saw);
+        assert!(notes.contains("MCP server far is not used: only programs are"), "{notes}");
+
+        let saw = sdk.drive(&world, &todo("deny"), &words);
+        assert_eq!(saw["steps"][0]["asked"].as_array().unwrap().len(), 1, "{saw:#}");
+        assert!(!shown(&saw["steps"][0]).contains("good morning"), "{saw:#}");
+        assert!(thought(&saw).contains("MCP server Small-one: "), "{saw:#}");
+
+        let never = [&words[..], &["--ask-for-approval", "never"]].concat();
+        let saw = sdk.drive(&world, &todo("approve"), &never);
+        assert_eq!(saw["steps"][0]["asked"], json!([]), "{saw:#}");
+        assert!(!shown(&saw["steps"][0]).contains("good morning"), "{saw:#}");
+        assert!(thought(&saw).contains("you have to be asked about it"), "{saw:#}");
+        assert!(!ws.join("left").exists());
+    }
+}

@@ -2,8 +2,8 @@
 //!
 //! Which there are, how they are started and what they may touch comes from the person, with the session:
 //! whoever holds a requester can only name one. They take the orchestrator's way like any command, and
-//! are confined by a policy of their own. There is at most one of a name, and when the session goes, it
-//! goes.
+//! are confined by a policy of their own. What a client named instead, such as an editor, is asked about whatever
+//! the policy says of its command. There is at most one of a name, and when the session goes, it goes.
 
 use crate::approval::{Answer, Question, resolved_command_text};
 use crate::audit::{Began, DecidedBy, Ended, Granted, Record};
@@ -21,8 +21,8 @@ use sandgate_policy::{Approvable, ApprovalKey, ApprovalRequirement, Terms, requi
 use sandgate_policy::{Judgement, Surroundings, judge};
 use sandgate_process::{LiveEnd, OutputSink, ProcessHandle, RawStream};
 use sandgate_protocol::{
-    CallId, CodexErr, Denials, ExecApprovalRequest, ExecExpiration, ExecParams, ExecToolCallOutput,
-    OutputStream, SandboxPolicy, SandboxType, visible,
+    AskForApproval, CallId, CodexErr, Denials, ExecApprovalRequest, ExecExpiration, ExecParams,
+    ExecToolCallOutput, OutputStream, SandboxPolicy, SandboxType, visible,
 };
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -131,7 +131,10 @@ impl Servers {
 
 /// Starts the program of this name.
 pub(crate) async fn open(services: &Arc<Services>, name: &str) -> Result<ServerPipe, CodexErr> {
-    let Some(program) = services.config.servers.get(name) else {
+    let (own, clients) = (&services.config.servers, &services.config.client_servers);
+    let found = own.get(name).map(|program| (program, NamedBy::Person));
+    let found = found.or_else(|| clients.get(name).map(|program| (program, NamedBy::Client)));
+    let Some((program, named_by)) = found else {
         let name: String = name.chars().take(100).collect();
         let reason = format!("no server {name:?} was named when the session began");
         return Err(CodexErr::Forbidden { reason });
@@ -145,7 +148,7 @@ pub(crate) async fn open(services: &Arc<Services>, name: &str) -> Result<ServerP
         recorded: &recorded,
         own_policy: Some(&program.sandbox_policy),
     };
-    let opened = match Request::new(name, program, &ctx) {
+    let opened = match Request::new(name, program, named_by, &ctx) {
         Ok(request) => ToolOrchestrator.run(&ServerTool, &request, &ctx).await,
         Err(error) => Err(error),
     };
@@ -164,16 +167,31 @@ fn not_started(call_id: &CallId, reason: &str) -> Ended {
     ended
 }
 
+/// Who said that there is such a server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum NamedBy {
+    /// The person, in their settings.
+    Person,
+    /// A client, which may have it from a repository.
+    Client,
+}
+
 /// One start of a server: its names looked up, and judged.
 struct Request {
     name: String,
     title: String,
+    named_by: NamedBy,
     params: ExecParams,
     judgement: Judgement,
 }
 
 impl Request {
-    fn new(name: &str, program: &ServerProgram, ctx: &ToolCtx<'_>) -> Result<Self, CodexErr> {
+    fn new(
+        name: &str,
+        program: &ServerProgram,
+        named_by: NamedBy,
+        ctx: &ToolCtx<'_>,
+    ) -> Result<Self, CodexErr> {
         let services = ctx.services;
         let cwd = match &program.cwd {
             Some(cwd) => ctx.workspace().join(cwd),
@@ -190,7 +208,8 @@ impl Request {
             git_runs: services.repositories.runs(&params.cwd, &params.env),
         };
         let judgement = judge(&params.command, &around, &services.rules());
-        Ok(Self { name: name.to_owned(), title: program.title.clone(), params, judgement })
+        let (name, title) = (name.to_owned(), program.title.clone());
+        Ok(Self { name, title, named_by, params, judgement })
     }
 }
 
@@ -211,6 +230,19 @@ impl Approvable for Request {
             ApprovalRequirement::NeedsApproval { reason, bypass_sandbox, proposed_rule } => {
                 let reason = format!("{}: {reason}", self.title);
                 ApprovalRequirement::NeedsApproval { reason, bypass_sandbox, proposed_rule }
+            }
+            ApprovalRequirement::Skip { bypass_sandbox } if self.named_by == NamedBy::Client => {
+                match terms.approval {
+                    AskForApproval::Never => ApprovalRequirement::Forbidden {
+                        reason: "you have to be asked about it, and the approval policy is never"
+                            .to_owned(),
+                    },
+                    _ => ApprovalRequirement::NeedsApproval {
+                        reason: format!("{}: it is not one of your settings", self.title),
+                        bypass_sandbox,
+                        proposed_rule: None,
+                    },
+                }
             }
             other => other,
         }

@@ -66,6 +66,9 @@ pub struct WantedAgent {
     pub model: Option<String>,
     /// Who serves it.
     pub provider: Option<String>,
+    /// Servers whose tools it is to have beside those of the settings. They are programs, and none is started that
+    /// the person was not asked about.
+    pub mcp_servers: Vec<McpServer>,
 }
 
 /// Which conversation a client wants.

@@ -132,6 +132,11 @@ impl Conversation {
         Self { mcp, ..self }
     }
 
+    /// The same, for a conversation that has begun.
+    pub fn talk_with(&mut self, mcp: McpServers) {
+        self.mcp = mcp;
+    }
+
     /// Has everything that is said and done written down.
     ///
     /// # Errors

@@ -43,15 +43,21 @@ pub struct McpServers {
     starting: Vec<oneshot::Receiver<()>>,
 }
 
-/// The servers that are programs, as the session is told of them when it begins.
+/// The servers that are programs, as the session is told of them when it begins. `whose` says in whose words they
+/// stand: `your settings`.
 pub fn server_programs(
     servers: &[McpServer],
+    whose: &str,
     own_env: &Environment,
 ) -> BTreeMap<String, ServerProgram> {
-    servers.iter().filter_map(|server| program(server, own_env)).collect()
+    servers.iter().filter_map(|server| program(server, whose, own_env)).collect()
 }
 
-fn program(server: &McpServer, own_env: &Environment) -> Option<(String, ServerProgram)> {
+fn program(
+    server: &McpServer,
+    whose: &str,
+    own_env: &Environment,
+) -> Option<(String, ServerProgram)> {
     let McpTransport::Stdio { command, args, env, env_vars, cwd, sandbox } = &server.transport
     else {
         return None;
@@ -62,7 +68,7 @@ fn program(server: &McpServer, own_env: &Environment) -> Option<(String, ServerP
     });
     let given = env.iter().map(|(name, value)| (name.as_str().into(), value.into()));
     let program = ServerProgram {
-        title: format!("MCP server {} of your settings", server.name),
+        title: format!("MCP server {} of {whose}", server.name),
         command: std::iter::once(command).chain(args).cloned().collect(),
         env: own.chain(given).collect(),
         cwd: cwd.clone(),

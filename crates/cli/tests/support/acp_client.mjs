@@ -38,14 +38,26 @@ const said = { steps: [] };
 const call = acp.methods.agent;
 await client.connectWith(stream, async (editor) => {
   said.hello = await editor.request(call.initialize, { protocolVersion: 1, clientCapabilities: {} });
-  const where = { cwd: todo.cwd, mcpServers: [] };
-  let sessionId = todo.load;
-  if (sessionId) await editor.request(call.session.load, { ...where, sessionId });
-  else ({ sessionId } = await editor.request(call.session.new, where));
+  const where = { cwd: todo.cwd, mcpServers: todo.servers ?? [] };
+  const begun = todo.load
+    ? await editor.request(call.session.load, { ...where, sessionId: todo.load })
+    : await editor.request(call.session.new, where);
+  const sessionId = todo.load ?? begun.sessionId;
   said.session = sessionId;
+  said.modes = begun.modes;
   said.loaded = take();
   for (const step of todo.steps) {
     option = step.option ?? null;
+    if (step.mode) {
+      let ended = {};
+      try {
+        await editor.request(call.session.setMode, { sessionId, modeId: step.mode });
+      } catch (error) {
+        ended = { error: error.code, message: error.message };
+      }
+      said.steps.push({ ...ended, ...take() });
+      continue;
+    }
     const prompt = [{ type: "text", text: step.prompt }];
     const prompting = editor.request(call.session.prompt, { sessionId, prompt });
     if (step.cancel_when) {

@@ -76,6 +76,9 @@ pub struct SessionConfig {
     pub tools: Vec<Arc<dyn ToolHandler>>,
     /// Programs that may be started to serve the session, by their names.
     pub servers: BTreeMap<String, ServerProgram>,
+    /// The same, named by a client and not by the person: none is started that a person was not asked about, and
+    /// none takes the name of one of the person's.
+    pub client_servers: BTreeMap<String, ServerProgram>,
 }
 
 /// Who keeps processes alive that are asked to outlive their session (`keep_alive`).
@@ -138,6 +141,7 @@ impl SessionConfig {
             process_names: Arc::default(),
             tools: Vec::new(),
             servers: BTreeMap::new(),
+            client_servers: BTreeMap::new(),
         }
     }
 

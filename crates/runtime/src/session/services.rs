@@ -419,7 +419,8 @@ fn refuse_settings(config: &SessionConfig) -> Result<(), RuntimeError> {
     let Some(settings) = config.config_home.as_deref().and_then(as_far_as_it_is_there) else {
         return Ok(());
     };
-    let policies = config.servers.values().map(|server| &server.sandbox_policy);
+    let servers = config.servers.values().chain(config.client_servers.values());
+    let policies = servers.map(|server| &server.sandbox_policy);
     let policies = std::iter::once(&config.sandbox_policy).chain(policies);
     let roots = policies.flat_map(|policy| writable(policy, config));
     let mut all = std::iter::once(config.workspace.clone()).chain(roots);

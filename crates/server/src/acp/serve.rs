@@ -1,22 +1,28 @@
 //! What an editor asks for.
 
 use super::content::{chunk, input};
-use super::session::{BegunTurn, Editor, Live, Parts, tell};
+use super::modes::{Mode, Modes, Policies};
+use super::servers::programs;
+use super::session::{BegunTurn, Editor, Live, Parts, Place, tell};
 use super::terminal;
 use super::updates::replayed;
-use crate::{ClientPerson, NewConversation, OpenError, Opener, WantedAgent, WantedSession};
+use crate::{
+    ClientPerson, NewConversation, OpenError, OpenedConversation, Opener, WantedAgent,
+    WantedSession,
+};
 use agent_client_protocol::schema::ProtocolVersion;
 use agent_client_protocol::v1::Responder;
 use agent_client_protocol::v1::schema::{
-    AgentCapabilities, CancelNotification, Implementation, InitializeRequest, InitializeResponse,
-    LoadSessionRequest, LoadSessionResponse, McpServer, NewSessionRequest, NewSessionResponse,
-    PromptCapabilities, PromptRequest, PromptResponse, SessionId, SessionUpdate, StopReason,
+    AgentCapabilities, CancelNotification, CurrentModeUpdate, Implementation, InitializeRequest,
+    InitializeResponse, LoadSessionRequest, LoadSessionResponse, McpServer, NewSessionRequest,
+    NewSessionResponse, PromptCapabilities, PromptRequest, PromptResponse, SessionId,
+    SessionModeId, SessionUpdate, SetSessionModeRequest, SetSessionModeResponse, StopReason,
 };
 use agent_client_protocol::{Agent, Error, Lines};
 use futures_util::{SinkExt, StreamExt as _};
 use sandgate_agent::{ModelError, TurnEnd};
 use sandgate_protocol::{SessionSource, visible_line};
-use sandgate_runtime::{Asker, Delivery, DeskPlace};
+use sandgate_runtime::{DeskPlace, Requester};
 use std::collections::HashMap;
 use std::io;
 use std::path::PathBuf;
@@ -64,7 +70,7 @@ pub async fn serve(
     let outgoing = FramedWrite::new(writing, LinesCodec::new());
     let outgoing = SinkExt::<String>::sink_map_err(outgoing, of_line);
     let transport = Lines::new(Box::pin(outgoing), Box::pin(incoming));
-    let [greets, begins, loads, prompts, cancels] = [(); 5].map(|()| Arc::clone(&served));
+    let [greets, begins, loads, chooses, prompts, cancels] = [(); 6].map(|()| Arc::clone(&served));
     let connection = Agent
         .v1()
         .name("sandgate")
@@ -81,7 +87,9 @@ pub async fn serve(
                 let served = Arc::clone(&begins);
                 tokio::spawn(async move {
                     let begun = served.begin(&editor, request).await;
-                    responder.respond_with_result(begun.map(NewSessionResponse::new))
+                    responder.respond_with_result(begun.map(|live| {
+                        NewSessionResponse::new(live.id.clone()).modes(live.modes.told())
+                    }))
                 });
                 Ok(())
             },
@@ -94,7 +102,27 @@ pub async fn serve(
                 let served = Arc::clone(&loads);
                 tokio::spawn(async move {
                     let loaded = served.load(&editor, request).await;
-                    responder.respond_with_result(loaded.map(|()| LoadSessionResponse::new()))
+                    responder.respond_with_result(
+                        loaded.map(|live| LoadSessionResponse::new().modes(live.modes.told())),
+                    )
+                });
+                Ok(())
+            },
+            agent_client_protocol::on_receive_request!(),
+        )
+        .on_receive_request(
+            async move |request: SetSessionModeRequest,
+                        responder: Responder<SetSessionModeResponse>,
+                        editor: Editor| {
+                // Before the next message is read, which may be a prompt.
+                let (live, turn) = match chooses.begin_turn(&request.session_id) {
+                    Ok(begun) => begun,
+                    Err(error) => return responder.respond_with_error(error),
+                };
+                let served = Arc::clone(&chooses);
+                tokio::spawn(async move {
+                    let chosen = served.choose(&editor, &live, turn, &request.mode_id).await;
+                    responder.respond_with_result(chosen.map(|()| SetSessionModeResponse::new()))
                 });
                 Ok(())
             },
@@ -105,13 +133,7 @@ pub async fn serve(
                         responder: Responder<PromptResponse>,
                         editor: Editor| {
                 // Before the next message is read, which may call it off.
-                let begun = prompts.find(&request.session_id).and_then(|live| {
-                    let turn = live.begin_turn();
-                    let turn =
-                        turn.ok_or_else(|| refused("this session is at work; cancel that first"));
-                    Ok((live, turn?))
-                });
-                let (live, turn) = match begun {
+                let (live, turn) = match prompts.begin_turn(&request.session_id) {
                     Ok(begun) => begun,
                     Err(error) => return responder.respond_with_error(error),
                 };
@@ -166,21 +188,19 @@ impl Served {
             .agent_info(info)
     }
 
-    async fn begin(&self, editor: &Editor, request: NewSessionRequest) -> Result<SessionId, Error> {
+    async fn begin(&self, editor: &Editor, request: NewSessionRequest) -> Result<Arc<Live>, Error> {
         let conversation = NewConversation::Recorded;
-        let live = self.open(editor, request.cwd, conversation, &request.mcp_servers).await?;
-        Ok(live.id.clone())
+        self.open(editor, request.cwd, conversation, request.mcp_servers).await
     }
 
     /// Goes on with a conversation. All of it is told before it is said to be loaded.
-    async fn load(&self, editor: &Editor, request: LoadSessionRequest) -> Result<(), Error> {
+    async fn load(&self, editor: &Editor, request: LoadSessionRequest) -> Result<Arc<Live>, Error> {
         let id = request.session_id.0.to_string();
         if self.sessions().contains_key(&request.session_id) {
             return Err(refused("this session is open already"));
         }
         let conversation = NewConversation::Resumed(id);
-        self.open(editor, request.cwd, conversation, &request.mcp_servers).await?;
-        Ok(())
+        self.open(editor, request.cwd, conversation, request.mcp_servers).await
     }
 
     async fn open(
@@ -188,7 +208,7 @@ impl Served {
         editor: &Editor,
         cwd: PathBuf,
         wanted: NewConversation,
-        mcp_servers: &[McpServer],
+        mcp_servers: Vec<McpServer>,
     ) -> Result<Arc<Live>, Error> {
         if self.sessions().len() >= MOST_SESSIONS {
             return Err(refused(&format!("there are {MOST_SESSIONS} sessions, which is the most")));
@@ -196,44 +216,104 @@ impl Served {
         if !cwd.is_absolute() {
             return Err(refused("the directory of a session must be named by its whole path"));
         }
-        let session =
-            WantedSession { front_end: "acp", workspace: Some(cwd), ..WantedSession::default() };
         let is_resumed = matches!(wanted, NewConversation::Resumed(_));
-        let agent = WantedAgent {
-            source: SessionSource::Interactive,
-            conversation: wanted,
-            ..WantedAgent::default()
-        };
-        let opener = Arc::clone(&self.door.opener);
-        let opened = tokio::task::spawn_blocking(move || opener.conversation(session, agent));
-        let mut opened =
-            opened.await.map_err(|error| failed(&error.to_string()))?.map_err(of_open)?;
-        if !mcp_servers.is_empty() {
-            let note = "the MCP servers of the editor are not used; those of your settings are";
-            opened.notes.push(note.to_owned());
-        }
+        let (mcp_servers, mut notes) = programs(mcp_servers);
+        let mut opened = self.converse(cwd, wanted, None, mcp_servers.clone()).await?;
         let id = SessionId::new(opened.conversation.id());
         if is_resumed {
             for update in replayed(opened.conversation.items()) {
                 tell(editor, &id, update);
             }
         }
-        let notes = std::mem::take(&mut opened.notes);
-        let asker = Asker {
-            front_end: "acp".to_owned(),
-            workspace: opened.session.requester().workspace().to_string_lossy().into_owned(),
-            conversation: Some(opened.conversation.id().to_owned()),
+        notes.append(&mut opened.notes);
+        let requester = opened.session.requester();
+        let settings = policies_of(&requester);
+        let modes = match opened.conversation.is_recorded() {
+            true => Modes::within(&settings, requester.workspace()),
+            false => Modes::one(settings),
         };
-        let events = opened.session.events(Delivery::Lossy).await;
-        let attendance = self.door.desk.attend(&opened.session, asker).await;
-        let approver = (self.door.person)(&opened.session);
-        let terminals = self.terminals.load(Ordering::Relaxed);
-        let (session, conversation) = opened.begin();
-        let parts =
-            Parts { id, session, conversation, events, attendance, approver, terminals, notes };
-        let live = Arc::new(Live::begin(editor, parts));
+        // Looked up once: a link that leads elsewhere by then does not take another mode there.
+        let cwd = requester.workspace().to_owned();
+        let place = self.place(editor, &id, modes.first(), opened).await;
+        let parts = Parts { id, cwd, mcp_servers, modes, place, notes };
+        let live = Arc::new(Live::new(parts));
         self.sessions().insert(live.id.clone(), Arc::clone(&live));
         Ok(live)
+    }
+
+    /// Has a session opened, by the settings of its directory and as far as these policies.
+    async fn converse(
+        &self,
+        cwd: PathBuf,
+        conversation: NewConversation,
+        policies: Option<&Policies>,
+        mcp_servers: Vec<sandgate_config::McpServer>,
+    ) -> Result<OpenedConversation, Error> {
+        let session = WantedSession {
+            front_end: "acp",
+            workspace: Some(cwd),
+            approval_policy: policies.map(|policies| policies.approval),
+            sandbox_policy: policies.map(|policies| policies.sandbox.clone()),
+            ..WantedSession::default()
+        };
+        let agent = WantedAgent {
+            source: SessionSource::Interactive,
+            conversation,
+            mcp_servers,
+            ..WantedAgent::default()
+        };
+        let opener = Arc::clone(&self.door.opener);
+        let opened = tokio::task::spawn_blocking(move || opener.conversation(session, agent));
+        opened.await.map_err(|error| failed(&error.to_string()))?.map_err(of_open)
+    }
+
+    async fn place(
+        &self,
+        editor: &Editor,
+        id: &SessionId,
+        mode: &Mode,
+        opened: OpenedConversation,
+    ) -> Place {
+        let terminals = self.terminals.load(Ordering::Relaxed);
+        Place::begin(editor, id, &self.door, terminals, mode.id(), opened).await
+    }
+
+    /// Goes on with a session in another mode. The policies of a session hold as long as it lives, so what ran under
+    /// those before ends, and what was approved under them is forgotten.
+    async fn choose(
+        &self,
+        editor: &Editor,
+        live: &Live,
+        mut turn: BegunTurn,
+        mode: &SessionModeId,
+    ) -> Result<(), Error> {
+        let mode = live.modes.find(mode).ok_or_else(|| refused("there is no such mode here"))?;
+        if turn.mode() == Some(&mode.id()) {
+            return Ok(());
+        }
+        turn.leave().await;
+        let conversation = NewConversation::Resumed(live.id.0.to_string());
+        let (cwd, servers) = (live.cwd.clone(), live.mcp_servers.clone());
+        let mut opened = self.converse(cwd, conversation, Some(&mode.policies), servers).await?;
+        let taken = policies_of(&opened.session.requester());
+        if taken != mode.policies {
+            let now = taken.in_words();
+            let note = format!("your settings have become stricter than this mode: {now}");
+            live.add_notes(vec![note]);
+        }
+        live.add_notes(std::mem::take(&mut opened.notes));
+        turn.enter(self.place(editor, &live.id, mode, opened).await);
+        let update = CurrentModeUpdate::new(mode.id());
+        tell(editor, &live.id, SessionUpdate::CurrentModeUpdate(update));
+        Ok(())
+    }
+
+    /// The session of this name, and a turn in it.
+    fn begin_turn(&self, id: &SessionId) -> Result<(Arc<Live>, BegunTurn), Error> {
+        let live = self.find(id)?;
+        let turn = live.begin_turn();
+        let turn = turn.ok_or_else(|| refused("this session is at work; cancel that first"))?;
+        Ok((live, turn))
     }
 
     fn find(&self, id: &SessionId) -> Result<Arc<Live>, Error> {
@@ -258,7 +338,12 @@ async fn prompt(
         let note = format!("{}\n", visible_line(&note));
         tell(editor, &live.id, SessionUpdate::AgentThoughtChunk(chunk(note)));
     }
-    let reason = match turn.take(input).await {
+    let Some(end) = turn.take(input).await else {
+        return Err(failed(
+            "this session could not be opened in the mode that was chosen; choose another",
+        ));
+    };
+    let reason = match end {
         TurnEnd::Complete { .. } => StopReason::EndTurn,
         TurnEnd::Aborted => StopReason::Cancelled,
         TurnEnd::Limit(why) => {
@@ -273,6 +358,11 @@ async fn prompt(
         TurnEnd::Failed(error) => return Err(failed(&error.to_string())),
     };
     Ok(PromptResponse::new(reason))
+}
+
+fn policies_of(requester: &Requester) -> Policies {
+    let (approval, sandbox) = (requester.approval_policy(), requester.sandbox_policy().clone());
+    Policies { approval, sandbox }
 }
 
 fn of_open(error: OpenError) -> Error {

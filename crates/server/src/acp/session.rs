@@ -1,15 +1,22 @@
 //! One session: a conversation, whoever listens to it, and what its person is asked.
 
+use super::modes::Modes;
 use super::permission::{Asked, asked};
+use super::serve::AcpDoor;
 use super::updates::{Updates, call};
-use crate::ClientApprover;
+use crate::{ClientApprover, OpenedConversation};
 use agent_client_protocol::Client;
 use agent_client_protocol::v1::ConnectionTo;
-use agent_client_protocol::v1::schema::{SessionId, SessionNotification, SessionUpdate};
-use sandgate_agent::{Conversation, TurnEnd, UserInput};
+use agent_client_protocol::v1::schema::{
+    SessionId, SessionModeId, SessionNotification, SessionUpdate,
+};
+use sandgate_agent::{Conversation, McpServers, TurnEnd, UserInput};
+use sandgate_config::McpServer;
 use sandgate_protocol::{AgentEvent, ApprovalId, Event, ReviewDecision};
-use sandgate_runtime::{Attendance, Events, Session, Stop};
-use std::collections::HashMap;
+use sandgate_runtime::{Asker, Attendance, Delivery, Events, Session, Stop};
+use std::collections::{BTreeMap, HashMap};
+use std::ffi::OsString;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard, mpsc};
 use tokio::task::{AbortHandle, JoinHandle};
@@ -20,21 +27,34 @@ pub(super) type Editor = ConnectionTo<Client>;
 /// A session with a model in it.
 pub(super) struct Live {
     pub(super) id: SessionId,
+    /// Where it works.
+    pub(super) cwd: PathBuf,
+    /// The servers that the editor named.
+    pub(super) mcp_servers: Vec<McpServer>,
+    pub(super) modes: Modes,
     turns: Arc<AsyncMutex<Turns>>,
     /// Calls off the turn that goes on.
     stop: Mutex<Stop>,
     /// What the person should know, and has not been told.
     notes: Mutex<Vec<String>>,
+}
+
+/// What turns are taken in: nothing, if the session could not be opened again.
+type Turns = Option<Place>;
+
+/// A session of ours, and the conversation in it.
+pub(super) struct Place {
+    mode: SessionModeId,
+    conversation: Conversation,
+    /// The servers that the first turn starts. Before it an editor does not expect to be asked anything.
+    servers: Vec<McpServer>,
+    own_env: BTreeMap<OsString, OsString>,
+    /// Says that all of a turn was told.
+    told: mpsc::Receiver<()>,
     listening: JoinHandle<()>,
     /// Its questions lie on the desk, too.
     _attendance: Attendance,
-    _session: Session,
-}
-
-struct Turns {
-    conversation: Conversation,
-    /// Says that all of a turn was told.
-    told: mpsc::Receiver<()>,
+    session: Session,
 }
 
 /// A turn that nothing has been said in yet.
@@ -44,49 +64,106 @@ pub(super) struct BegunTurn {
 }
 
 impl BegunTurn {
-    /// Says something, and has the model do what it does about it.
-    pub(super) async fn take(mut self, input: UserInput) -> TurnEnd {
-        while self.turns.told.try_recv().is_ok() {}
-        let end = self.turns.conversation.turn(input, &self.stop).await;
+    /// Says something, and has the model do what it does about it. None if there is nobody to say it to.
+    pub(super) async fn take(mut self, input: UserInput) -> Option<TurnEnd> {
+        let place = self.turns.as_mut()?;
+        while place.told.try_recv().is_ok() {}
+        let servers = std::mem::take(&mut place.servers);
+        if !servers.is_empty() {
+            let requester = place.session.requester();
+            place.conversation.talk_with(McpServers::start(&requester, servers, &place.own_env));
+        }
+        let end = place.conversation.turn(input, &self.stop).await;
         // The editor is told how it ended when it knows all that happened.
-        let _ = self.turns.told.recv().await;
-        end
+        let _ = place.told.recv().await;
+        Some(end)
+    }
+
+    /// The mode that the session is in.
+    pub(super) fn mode(&self) -> Option<&SessionModeId> {
+        self.turns.as_ref().map(|place| &place.mode)
+    }
+
+    /// Ends what turns were taken in until now, with all that runs there.
+    pub(super) async fn leave(&mut self) {
+        if let Some(place) = self.turns.take() {
+            place.session.end_processes().await;
+        }
+    }
+
+    /// Has turns taken in another place from now on.
+    pub(super) fn enter(&mut self, place: Place) {
+        *self.turns = Some(place);
+    }
+}
+
+impl Place {
+    /// Tells the editor what happens there from now on, under the name that it knows the session by.
+    pub(super) async fn begin(
+        editor: &Editor,
+        id: &SessionId,
+        door: &AcpDoor,
+        terminals: bool,
+        mode: SessionModeId,
+        opened: OpenedConversation,
+    ) -> Self {
+        let OpenedConversation { session, conversation, mcp_servers, own_env, .. } = opened;
+        let asker = Asker {
+            front_end: "acp".to_owned(),
+            workspace: session.requester().workspace().to_string_lossy().into_owned(),
+            conversation: Some(conversation.id().to_owned()),
+        };
+        let events = session.events(Delivery::Lossy).await;
+        let attendance = door.desk.attend(&session, asker).await;
+        let (tell, told) = mpsc::channel(1);
+        let listener = Listener {
+            editor: editor.clone(),
+            id: id.clone(),
+            updates: Updates::new(terminals),
+            approver: Arc::new((door.person)(&session)),
+            asked: HashMap::new(),
+            told: tell,
+        };
+        Self {
+            mode,
+            conversation,
+            servers: mcp_servers,
+            own_env,
+            told,
+            listening: tokio::spawn(listener.listen(events)),
+            _attendance: attendance,
+            session,
+        }
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.listening.abort();
     }
 }
 
 /// What a session begins with.
 pub(super) struct Parts {
     pub(super) id: SessionId,
-    pub(super) session: Session,
-    pub(super) conversation: Conversation,
-    pub(super) events: Events,
-    pub(super) attendance: Attendance,
-    pub(super) approver: ClientApprover,
-    pub(super) terminals: bool,
+    pub(super) cwd: PathBuf,
+    pub(super) mcp_servers: Vec<McpServer>,
+    pub(super) modes: Modes,
+    pub(super) place: Place,
     pub(super) notes: Vec<String>,
 }
 
 impl Live {
-    pub(super) fn begin(editor: &Editor, parts: Parts) -> Self {
-        let Parts { id, session, conversation, events, attendance, approver, terminals, notes } =
-            parts;
-        let (tell, told) = mpsc::channel(1);
-        let listener = Listener {
-            editor: editor.clone(),
-            id: id.clone(),
-            updates: Updates::new(terminals),
-            approver: Arc::new(approver),
-            asked: HashMap::new(),
-            told: tell,
-        };
+    pub(super) fn new(parts: Parts) -> Self {
+        let Parts { id, cwd, mcp_servers, modes, place, notes } = parts;
         Self {
             id,
-            turns: Arc::new(AsyncMutex::new(Turns { conversation, told })),
+            cwd,
+            mcp_servers,
+            modes,
+            turns: Arc::new(AsyncMutex::new(Some(place))),
             stop: Mutex::default(),
             notes: Mutex::new(notes),
-            listening: tokio::spawn(listener.listen(events)),
-            _attendance: attendance,
-            _session: session,
         }
     }
 
@@ -98,10 +175,15 @@ impl Live {
         Some(BegunTurn { turns, stop })
     }
 
+    /// Has the person told something before the next turn.
+    pub(super) fn add_notes(&self, notes: Vec<String>) {
+        self.notes().extend(notes);
+    }
+
     /// What the person should know, as sentences, once: before the first prompt an editor does not
     /// expect to be told anything.
     pub(super) fn take_notes(&self) -> Vec<String> {
-        std::mem::take(&mut self.notes.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut self.notes())
     }
 
     /// Calls off the turn that goes on, if one does.
@@ -118,11 +200,9 @@ impl Live {
     fn stop(&self) -> std::sync::MutexGuard<'_, Stop> {
         self.stop.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
 
-impl Drop for Live {
-    fn drop(&mut self) {
-        self.listening.abort();
+    fn notes(&self) -> std::sync::MutexGuard<'_, Vec<String>> {
+        self.notes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -76,7 +76,7 @@ pub(super) async fn read(
     let unknown = || {
         let message =
             format!("there is no resource {:?}", uri.chars().take(200).collect::<String>());
-        ErrorData::new(ErrorCode::RESOURCE_NOT_FOUND, message, None)
+        ErrorData::new(ErrorCode::RESOURCE_NOT_FOUND, message, Some(json!({ "uri": uri })))
     };
     let id = process_of(uri).ok_or_else(unknown)?;
     let place = place(connection, context).await?.ok_or_else(unknown)?;

@@ -1,5 +1,6 @@
 //! `/mcp`, with the two kinds of callers that whoever mounts it tells apart.
 
+use crate::suite::stand_in;
 use crate::support::{
     Client, Connected, GENERATIONS, World, accept, eventually, facts, lifecycle, text,
 };
@@ -33,19 +34,24 @@ impl Drop for Served {
 
 impl Served {
     async fn new(world: &World) -> Self {
-        Self::letting_in(world, None).await
+        Self::letting_in(world, None, |router| router).await
     }
 
-    /// One that takes whoever comes for an agent.
-    pub(crate) async fn for_anybody(world: &World) -> Self {
-        Self::letting_in(world, Some(Caller::Requester)).await
+    /// One that takes whoever comes for the person, and knows the conformance suite's names for things.
+    pub(crate) async fn for_suite(world: &World) -> Self {
+        let named = |router: Router| router.layer(from_fn(stand_in));
+        Self::letting_in(world, Some(Caller::Approver), named).await
     }
 
     pub(crate) fn url(&self) -> String {
         format!("http://{}/mcp", self.address)
     }
 
-    async fn letting_in(world: &World, others: Option<Caller>) -> Self {
+    async fn letting_in(
+        world: &World,
+        others: Option<Caller>,
+        around: impl FnOnce(Router) -> Router,
+    ) -> Self {
         let stop = CancellationToken::new();
         let mount = http_service(&world.options, &[], &stop);
         let tell = from_fn(move |mut request: Request, next: Next| {
@@ -60,7 +66,7 @@ impl Served {
             }
             next.run(request)
         });
-        let router = Router::new().route("/mcp", mount).layer(tell);
+        let router = around(Router::new().route("/mcp", mount).layer(tell));
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let over = stop.clone();

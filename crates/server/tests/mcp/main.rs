@@ -8,5 +8,6 @@ mod conformance;
 mod http;
 mod malformed;
 mod processes;
+mod suite;
 mod support;
 mod workspace;
