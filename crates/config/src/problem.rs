@@ -1,5 +1,6 @@
 //! What is wrong or odd in a file, where, and what could be written instead.
 
+use sandgate_protocol::{is_invisible, is_odd_blank, visible_line};
 use std::fmt;
 use std::ops::Range;
 
@@ -120,12 +121,12 @@ impl Problem {
     }
 }
 
-/// One column wide, and nothing that a terminal obeys or that changes how the line reads.
+/// One column wide, and nothing that a terminal obeys, that changes how the line reads or that is not what it
+/// looks like.
 pub(crate) fn harmless(character: char) -> char {
     match character {
         '\t' => ' ',
-        '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' => '\u{fffd}',
-        other if other.is_control() => '\u{fffd}',
+        other if other.is_control() || is_invisible(other) || is_odd_blank(other) => '\u{fffd}',
         other => other,
     }
 }
@@ -136,10 +137,12 @@ impl fmt::Display for Problem {
         let gutter = " ".repeat(number.len());
         let indent = " ".repeat(self.marked.start);
         let carets = "^".repeat(self.marked.len().max(1));
-        writeln!(f, "{}:{}:{}: {}", self.file, self.line, self.column, self.fault)?;
+        let file = visible_line(&self.file);
+        let fault = visible_line(&self.fault.to_string());
+        writeln!(f, "{file}:{}:{}: {fault}", self.line, self.column)?;
         writeln!(f, "{gutter} |")?;
         writeln!(f, "{number} | {}", self.shown)?;
         writeln!(f, "{gutter} | {indent}{carets}")?;
-        write!(f, "{gutter} = {}", self.advice)
+        write!(f, "{gutter} = {}", visible_line(&self.advice))
     }
 }

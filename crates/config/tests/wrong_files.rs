@@ -1,6 +1,8 @@
 //! What a person is told about a file that is not in order.
 
+use proptest::prelude::*;
 use sandgate_config::{Owner, check};
+use sandgate_protocol::{is_invisible, is_odd_blank};
 
 /// Files with something wrong or odd in them, each with a name.
 const FILES: &[(&str, &str)] = &[
@@ -94,4 +96,38 @@ fn warnings_take_only_their_own_key_away() {
     };
     assert_eq!(checked.table, left);
     assert_eq!(checked.warnings.len(), 2);
+}
+
+/// Text with more of settings in it than chance would put there.
+fn text() -> impl Strategy<Value = String> {
+    let known: Vec<String> = FILES.iter().map(|(_, text)| (*text).to_owned()).collect();
+    let piece = prop_oneof![
+        4 => prop::sample::select(known),
+        1 => "(model|profiles|mcp_servers|projects|sandbox_mode|\"[\u{ad}\u{2028}\u{3164}é.]\")\\.?",
+        1 => "[\\[\\]{}\"'=.,#\\\\\n\r\t a-c1-3é\u{a0}\u{202e}\u{2028}\u{3164}\u{e0041}]{0,12}",
+    ];
+    prop::collection::vec(piece, 0..5).prop_map(|pieces| pieces.concat())
+}
+
+proptest! {
+    #[test]
+    fn any_text_is_read_or_refused_in_words_that_hide_nothing(text in text()) {
+        for owner in [Owner::Person, Owner::Project] {
+            let problems = match check(&text, "config.toml", owner) {
+                Ok(checked) => checked.warnings,
+                Err(problems) => {
+                    prop_assert!(!problems.is_empty(), "{:?}", text);
+                    problems
+                }
+            };
+            for problem in problems {
+                prop_assert!((1..=text.split('\n').count()).contains(&problem.line), "{:?}", problem);
+                prop_assert!(problem.column >= 1, "{:?}", problem);
+                let told = problem.to_string();
+                prop_assert_eq!(told.split('\n').count(), 5, "{}", told);
+                let hides = |c: char| c != '\n' && c.is_control() || is_invisible(c) || is_odd_blank(c);
+                prop_assert!(!told.contains(hides), "{:?}", told);
+            }
+        }
+    }
 }

@@ -109,7 +109,7 @@ impl fmt::Display for Section {
         match self {
             Self::Add { path, lines, .. } => {
                 writeln!(f, "*** Add File: {path}")?;
-                lines.iter().try_for_each(|line| writeln!(f, "+{line}"))
+                lines.iter().try_for_each(|line| write_line(f, "+", line))
             }
             Self::Delete { path, .. } => writeln!(f, "*** Delete File: {path}"),
             Self::Update { path, move_to, hunks, .. } => {
@@ -129,15 +129,22 @@ impl fmt::Display for Hunk {
             writeln!(f, "@@")?;
         }
         for context in &self.contexts {
-            writeln!(f, "@@ {context}")?;
+            write_line(f, "@@ ", context)?;
         }
         for line in &self.lines {
             match line {
-                HunkLine::Keep(line) => writeln!(f, " {line}")?,
-                HunkLine::Remove(line) => writeln!(f, "-{line}")?,
-                HunkLine::Add(line) => writeln!(f, "+{line}")?,
+                HunkLine::Keep(line) => write_line(f, " ", line)?,
+                HunkLine::Remove(line) => write_line(f, "-", line)?,
+                HunkLine::Add(line) => write_line(f, "+", line)?,
             }
         }
         if self.end_of_file { writeln!(f, "*** End of File") } else { Ok(()) }
     }
+}
+
+/// Writes a line of a file. Whoever reads a text takes a carriage return at the end of a line for a part of its end,
+/// so that one which belongs to the line needs another behind it.
+fn write_line(f: &mut fmt::Formatter<'_>, mark: &str, line: &str) -> fmt::Result {
+    let end = if line.ends_with('\r') { "\r\n" } else { "\n" };
+    write!(f, "{mark}{line}{end}")
 }

@@ -13,6 +13,7 @@ fn line() -> impl Strategy<Value = String> {
         3 => "[ab]{0,2}",
         1 => "[ \t]{0,2}[a-c@*+ -]{0,6}[ \t]{0,2}",
         1 => "[^\r\n]{0,8}",
+        1 => "[ab\r]{0,3}",
     ]
 }
 
@@ -105,6 +106,21 @@ proptest! {
         let text = patch.to_string();
         let read: Patch = text.parse().unwrap_or_else(|error| panic!("{error}\n{text}"));
         prop_assert_eq!(without_numbers(read), patch);
+    }
+
+    /// Whatever way it was written in, what it is written out as says the same.
+    #[test]
+    fn what_is_read_is_written(lines in prop::collection::vec(prop_oneof![
+        Just("*** Add File: a".to_owned()), Just("*** Update File: b ".to_owned()),
+        Just("*** Delete File:c".to_owned()), Just("*** Move to: b".to_owned()),
+        Just("*** End of File".to_owned()), Just("@@".to_owned()), "@@ [a \r]{0,3}",
+        Just(String::new()), "[ +-][ab \t\r]{0,3}",
+    ], 1..12)) {
+        let text = format!("*** Begin Patch\n{}\n*** End Patch", lines.join("\n"));
+        if let Ok(patch) = text.parse::<Patch>() {
+            let again = patch.to_string().parse::<Patch>().map(without_numbers);
+            prop_assert_eq!(again, Ok(without_numbers(patch)), "{:?}", text);
+        }
     }
 
     /// spec PATCH.7: No text, read as a patch or as a command with one, makes the program fail.

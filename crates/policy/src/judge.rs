@@ -12,6 +12,7 @@ use crate::safe::{self, NotSafe};
 use crate::script::{self, Reading};
 use crate::surroundings::Surroundings;
 use crate::wrapper;
+use sandgate_protocol::visible_line;
 use std::borrow::Cow;
 
 /// What became of judging a command vector.
@@ -142,10 +143,11 @@ fn classify(reading: &Reading, parts: &[Part], danger: Option<Danger>) -> Class 
     if let Some(danger) = danger {
         return Class::Dangerous(danger);
     }
+    // It quotes what a model wrote, and a person is told it.
+    let unknown = |reason: String| Class::Unknown { reason: visible_line(&reason) };
     if let Some(opacity) = &reading.opaque {
-        return Class::Unknown { reason: opacity.to_string() };
+        return unknown(opacity.to_string());
     }
-    let unknown = |reason: String| Class::Unknown { reason };
     if parts.is_empty() {
         return unknown("it runs nothing".to_owned());
     }

@@ -6,6 +6,7 @@
 use proptest::prelude::*;
 use sandgate_policy::rules::{Rules, propose};
 use sandgate_policy::{Class, Surroundings, judge};
+use sandgate_protocol::is_invisible;
 
 const RULES: &str = r#"
 [[rule]]
@@ -113,6 +114,26 @@ fn script() -> impl Strategy<Value = String> {
     prop::collection::vec(piece(), 0..60).prop_map(|pieces| pieces.concat())
 }
 
+/// What the corpora call, with a few of the shell's own commands: all that tables say something of, more or less.
+fn programs() -> Vec<&'static str> {
+    let corpora = [include_str!("safe_commands.txt"), include_str!("unsafe_commands.txt")];
+    let lines = corpora.into_iter().flat_map(str::lines).filter(|line| !line.starts_with('#'));
+    let mut programs: Vec<&str> = lines.filter_map(|line| line.split(' ').next()).collect();
+    programs.extend(["set", "export", "command", "trap", "read", "alias", "printf", "typeset"]);
+    programs.sort_unstable();
+    programs.dedup();
+    programs
+}
+
+/// Words as nobody writes them: options of letters that no program has, of several bytes each.
+fn odd_word() -> impl Strategy<Value = String> {
+    prop_oneof![
+        3 => "(-|--|\\+|/|-o)?[a-zéˌ🦀=:,+@%]{0,4}",
+        1 => "[-+=:,./~a-c0-2é]{0,6}",
+        1 => "-?[a-c\u{1}\u{7f}\u{ad}\u{202e}\u{3164}]{0,3}",
+    ]
+}
+
 fn check(argv: &[String]) -> Result<(), TestCaseError> {
     let judged = judge(argv, &around(), &rules());
     // What was not understood is never safe, and no rule allows it.
@@ -124,6 +145,13 @@ fn check(argv: &[String]) -> Result<(), TestCaseError> {
             .is_some_and(|ruling| ruling.decision == sandgate_policy::rules::Decision::Allow);
         prop_assert!(!allowed, "{argv:?}");
     }
+    let reason = match &judged.class {
+        Class::Safe => "",
+        Class::Unknown { reason } => reason,
+        Class::Dangerous(danger) => &danger.reason,
+    };
+    let hides = |c: char| c.is_control() || is_invisible(c);
+    prop_assert!(!reason.contains(hides), "{reason:?} of {argv:?}");
     let _ = propose(&judged, None);
     Ok(())
 }
@@ -144,6 +172,20 @@ proptest! {
     #[test]
     fn any_vector_is_judged(words in prop::collection::vec(piece(), 0..20)) {
         check(&words)?;
+    }
+
+    #[test]
+    fn odd_words_after_any_known_program_are_judged(
+        program in prop::sample::select(programs()),
+        words in prop::collection::vec(odd_word(), 0..4),
+    ) {
+        let argv: Vec<String> = [program.to_owned()].into_iter().chain(words).collect();
+        check(&argv)?;
+        let after_shell: Vec<String> = ["bash".to_owned()].into_iter().chain(argv.clone()).collect();
+        check(&after_shell)?;
+        for (shell, flag) in [("bash", "-c"), ("zsh", "-c"), ("pwsh", "-Command"), ("cmd", "/c")] {
+            check(&[shell, flag, &argv.join(" ")].map(str::to_owned))?;
+        }
     }
 
     #[test]

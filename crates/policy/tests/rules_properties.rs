@@ -6,6 +6,7 @@ use sandgate_policy::rules::{
     Decision, Origin, PatternWord, Rule, RuleSandbox, Rules, append, propose,
 };
 use sandgate_policy::{Surroundings, judge};
+use sandgate_protocol::is_invisible;
 
 /// Text with more of TOML in it than chance would put there.
 fn text() -> impl Strategy<Value = String> {
@@ -21,7 +22,7 @@ fn text() -> impl Strategy<Value = String> {
         1 => Just("rule.prefix = 1\n".to_owned()),
         1 => Just("[rule]\n".to_owned()),
         1 => Just("\u{feff}".to_owned()),
-        1 => "[\\[\\]{}\"'=.,#\\\\\n\r\t a-c1-3é]{0,12}",
+        1 => "[\\[\\]{}\"'=.,#\\\\\n\r\t a-c1-3é\u{ad}\u{2028}\u{3164}\u{e0041}]{0,12}",
         1 => any::<String>(),
     ];
     prop::collection::vec(piece, 0..8).prop_map(|pieces| pieces.concat())
@@ -84,6 +85,7 @@ proptest! {
             let shown = error.to_string();
             prop_assert_eq!(shown.split('\n').count(), 5, "{}", shown);
             prop_assert!(!shown.chars().any(|c| c.is_control() && c != '\n'), "{:?}", shown);
+            prop_assert!(!shown.chars().any(is_invisible), "{:?}", shown);
         }
     }
 

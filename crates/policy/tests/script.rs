@@ -684,3 +684,14 @@ fn writing_redirections_can_be_told_from_others() {
     assert_eq!(kinds, [true, false, false, false]);
     assert!(RedirectionKind::AppendBoth.writes());
 }
+
+/// Found by a fuzzer: the last letter was taken for one byte, and `set -é` ended in a panic.
+#[test]
+fn regression_an_option_of_set_may_have_letters_of_several_bytes() {
+    for shell in ["bash", "zsh", "sh"] {
+        assert_opaque(
+            shell,
+            &["set -é", "set +é", "set -eé", "set -éo pipefail", "set -", "set +"],
+        );
+    }
+}

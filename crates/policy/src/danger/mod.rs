@@ -25,6 +25,7 @@ use crate::wrapper::code::INTERPRETERS;
 use crate::wrapper::{self, DEPTH, TOTAL, base_name};
 use downloads::Downloads;
 use place::{Here, Place};
+use sandgate_protocol::visible_line;
 use scene::Scene;
 use std::path::Path;
 
@@ -44,7 +45,7 @@ pub struct Danger {
 pub fn find(reading: &Reading, around: &Surroundings) -> Option<Danger> {
     let mut search = Search { around, left: TOTAL };
     let (command, reason) = search.list(&reading.commands, &Here::start(around), DEPTH)?;
-    Some(Danger { reason: scene::harmless(&reason), command })
+    Some(Danger { reason: visible_line(&reason), command })
 }
 
 /// What a path is, absolute and canonical, if a person or the system keeps it: run or obeyed later

@@ -82,22 +82,3 @@ fn shortened(text: &str) -> String {
         None => text.to_owned(),
     }
 }
-
-/// A reason in which nothing can move the cursor or turn the text around.
-pub(super) fn harmless(reason: &str) -> String {
-    let odd = |letter: char| {
-        letter.is_control()
-            || matches!(letter, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
-    };
-    if !reason.contains(odd) {
-        return reason.to_owned();
-    }
-    let mut plain = String::with_capacity(reason.len());
-    for letter in reason.chars() {
-        match odd(letter) {
-            true => plain.extend(letter.escape_unicode()),
-            false => plain.push(letter),
-        }
-    }
-    plain
-}

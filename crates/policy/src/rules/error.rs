@@ -1,6 +1,7 @@
 //! What is wrong in a rules file, where, and what to do about it.
 
 use super::parse::{MAX_PREFIX_WORDS, MAX_RULES, MAX_RULES_BYTES};
+use sandgate_protocol::{is_invisible, is_odd_blank, visible_line};
 use std::fmt::{self, Write as _};
 use std::ops::Range;
 
@@ -226,12 +227,12 @@ fn border(text: &str, byte: usize) -> usize {
     text.floor_char_boundary(byte.min(text.len()))
 }
 
-/// One column wide, and nothing that a terminal obeys or that changes how the line reads.
+/// One column wide, and nothing that a terminal obeys, that changes how the line reads or that is not what it
+/// looks like.
 fn harmless(character: char) -> char {
     match character {
         '\t' => ' ',
-        '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' => '\u{fffd}',
-        other if other.is_control() => '\u{fffd}',
+        other if other.is_control() || is_invisible(other) || is_odd_blank(other) => '\u{fffd}',
         other => other,
     }
 }
@@ -243,7 +244,9 @@ impl fmt::Display for RulesError {
         let gutter = " ".repeat(number.len());
         let indent = " ".repeat(self.marked.start);
         let carets = "^".repeat(self.marked.len().max(1));
-        writeln!(f, "{}:{}:{}: {}", self.file, self.line, self.column, self.problem)?;
+        let file = visible_line(&self.file);
+        let problem = visible_line(&self.problem.to_string());
+        writeln!(f, "{file}:{}:{}: {problem}", self.line, self.column)?;
         writeln!(f, "{gutter} |")?;
         writeln!(f, "{number} | {}", self.shown)?;
         writeln!(f, "{gutter} | {indent}{carets}")?;

@@ -219,17 +219,17 @@ fn is_plain_set<'a>(arguments: impl Iterator<Item = &'a str>) -> bool {
             }
             continue;
         }
-        let Some(letters) = argument.strip_prefix(['-', '+']).filter(|l| !l.is_empty()) else {
+        let Some(letters) = argument.strip_prefix(['-', '+']) else {
             return false;
         };
-        let (flags, last) = letters.split_at(letters.len() - 1);
-        if !flags.chars().all(|letter| SET_LETTERS.contains(letter)) {
-            return false;
-        }
-        match last {
-            "o" => wants_name = true,
-            last if SET_LETTERS.contains(last) => {}
+        let mut letters = letters.chars();
+        match letters.next_back() {
+            Some('o') => wants_name = true,
+            Some(last) if SET_LETTERS.contains(last) => {}
             _ => return false,
+        }
+        if !letters.all(|letter| SET_LETTERS.contains(letter)) {
+            return false;
         }
     }
     any && !wants_name

@@ -125,6 +125,10 @@ fn parse(bytes: &[u8], wanted: Wanted, name_length: NameLength) -> Option<Index>
         }
         let length = bytes.get(at..)?.iter().position(|byte| *byte == 0)?;
         path.extend_from_slice(&bytes[at..at + length]);
+        // Git believes the length that is written; where that is another, it sees other paths.
+        if usize::from(flags & 0xfff) != path.len().min(0xfff) {
+            return None;
+        }
         at += length + 1;
         written_out += path.len();
         if path.len() > LONGEST_PATH
@@ -195,9 +199,11 @@ mod tests {
     use proptest::prelude::*;
 
     /// An index of version 4 whose files all begin with the same long path.
-    fn entry(strip: u8, more: &[u8], mode: u32) -> Vec<u8> {
+    fn entry(strip: u8, more: &[u8], mode: u32, length: usize) -> Vec<u8> {
         let mut entry = vec![0; STAT + 20 + 2];
         entry[24..28].copy_from_slice(&mode.to_be_bytes());
+        let length = u16::try_from(length.min(0xfff)).unwrap();
+        entry[STAT + 20..].copy_from_slice(&length.to_be_bytes());
         entry.push(strip);
         entry.extend(more);
         entry.push(0);
@@ -215,9 +221,9 @@ mod tests {
     #[test]
     fn paths_that_share_their_beginning_are_found() {
         let entries = [
-            entry(0, b"dir/one", 0o100_644),
-            entry(3, b"two", 0o160_000),
-            entry(7, b"z", 0o120_000),
+            entry(0, b"dir/one", 0o100_644, 7),
+            entry(3, b"two", 0o160_000, 7),
+            entry(7, b"z", 0o120_000, 1),
         ];
         let read = parse(&index(&entries), Wanted::Everything, NameLength::Sha1).unwrap();
         assert_eq!(read.gitlinks, [b"dir/two".to_vec()]);
@@ -225,14 +231,22 @@ mod tests {
     }
 
     #[test]
+    fn an_index_whose_lengths_are_not_those_of_its_paths_makes_no_sense() {
+        let decoy = index(&[entry(0, b"sub/decoy", 0o160_000, 3)]);
+        assert_eq!(parse(&decoy, Wanted::Gitlinks, NameLength::Sha1), None);
+    }
+
+    #[test]
     fn an_index_that_stands_for_far_more_than_it_is_makes_no_sense() {
-        let long = entry(0, &vec![b'x'; 4000], 0o100_644);
-        let many: Vec<Vec<u8>> =
-            std::iter::once(long).chain((0..1000).map(|_| entry(1, b"y", 0o100_644))).collect();
+        let long = entry(0, &vec![b'x'; 4000], 0o100_644, 4000);
+        let many: Vec<Vec<u8>> = std::iter::once(long)
+            .chain((0..1000).map(|_| entry(1, b"y", 0o100_644, 4000)))
+            .collect();
         assert_eq!(parse(&index(&many), Wanted::Everything, NameLength::Sha1), None);
-        let links: Vec<Vec<u8>> = (0..1100).map(|_| entry(0, b"y", 0o160_000)).collect();
+        let links: Vec<Vec<u8>> =
+            (0..1100).map(|n| entry(u8::from(n > 0), b"y", 0o160_000, 1)).collect();
         assert_eq!(parse(&index(&links), Wanted::Gitlinks, NameLength::Sha1), None);
-        let too_long = entry(0, &vec![b'x'; 5000], 0o160_000);
+        let too_long = entry(0, &vec![b'x'; 5000], 0o160_000, 5000);
         assert_eq!(parse(&index(&[too_long]), Wanted::Gitlinks, NameLength::Sha1), None);
     }
 

@@ -99,3 +99,67 @@ impl Writer {
         self.stream.write_all(&text).await
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const LONGEST: usize = 24;
+
+    /// What is read of bytes that come in pieces, up to the first error.
+    async fn read(bytes: &[u8], cuts: &[usize]) -> Vec<String> {
+        let (near, mut far) = UnixStream::pair().unwrap();
+        let (mut lines, _writer) = split(near, LONGEST);
+        let mut told = Vec::new();
+        let write = async move {
+            let mut rest = bytes;
+            for cut in cuts {
+                let (piece, later) = rest.split_at((*cut).min(rest.len()));
+                rest = later;
+                // Whoever reads may have gone at a line that is too long.
+                let _ = far.write_all(piece).await;
+                tokio::task::yield_now().await;
+            }
+            let _ = far.write_all(rest).await;
+        };
+        let read = async {
+            loop {
+                match lines.next::<serde_json::Value>().await {
+                    Ok(Some(Line::Read(value))) => told.push(value.to_string()),
+                    Ok(Some(Line::Wrong(_))) => told.push("wrong".to_owned()),
+                    Ok(None) => break,
+                    Err(_) => {
+                        told.push("too long".to_owned());
+                        break;
+                    }
+                }
+            }
+        };
+        tokio::join!(write, read);
+        told
+    }
+
+    proptest! {
+        #[test]
+        fn lines_are_the_same_wherever_bytes_are_cut(
+            lines in prop::collection::vec("[ -~é]{0,26}|\\{\"a\":[0-9]{1,3}\\}|\"[a-z]{0,20}\"", 0..8),
+            rest in "[a-z]{0,20}",
+            cuts in prop::collection::vec(0_usize..30, 0..12),
+        ) {
+            let mut expected = Vec::new();
+            for line in &lines {
+                if line.len() > LONGEST {
+                    expected.push("too long".to_owned());
+                    break;
+                }
+                let value = serde_json::from_str::<serde_json::Value>(line);
+                expected.push(value.map_or("wrong".to_owned(), |value| value.to_string()));
+            }
+            let ended: String = lines.iter().map(|line| format!("{line}\n")).collect();
+            let bytes = ended + &rest;
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().unwrap();
+            prop_assert_eq!(runtime.block_on(read(bytes.as_bytes(), &cuts)), expected);
+        }
+    }
+}

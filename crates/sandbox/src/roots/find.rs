@@ -352,12 +352,13 @@ pub(super) fn border(root: &Path, unread: Vec<PathBuf>) -> Option<BTreeSet<PathB
     (!border.contains(root)).then_some(border)
 }
 
-/// The path that a file of git's holds, after a word: all of its text but the line's end.
+/// The path that a file of git's holds, after a word: all of its text but the line's end, and as for git nothing behind
+/// a NUL.
 fn first_line(file: &Path, word: &str) -> Option<PathBuf> {
     let text = read_bounded(file, LONGEST_POINTER)?;
     let path = text.strip_prefix(word.as_bytes())?;
     let end = path.iter().rposition(|byte| !matches!(byte, b'\n' | b'\r'))?;
-    as_path(&path[..=end])
+    as_path(path[..=end].split(|byte| *byte == 0).next()?)
 }
 
 #[cfg(unix)]

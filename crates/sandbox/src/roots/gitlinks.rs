@@ -2,6 +2,7 @@
 //! a commit, whether somebody has fetched them or not.
 
 use super::read::read_bounded;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// The largest index that is read.
@@ -21,24 +22,47 @@ const GITLINK: u32 = 0o160_000;
 
 /// The places of repositories in a work tree, as its git directory knows them.
 pub(super) fn gitlinks(git_directory: &Path, work_tree: &Path) -> Vec<PathBuf> {
-    let Some(index) = read_bounded(&git_directory.join("index"), LARGEST) else {
-        return Vec::new();
-    };
-    // Object names have one of two lengths, and only the right one makes sense to the end.
-    let paths = [20, 32].into_iter().find_map(|hash| parse(&index, hash)).unwrap_or_default();
+    let mut paths = Vec::new();
+    let mut shared = BTreeSet::new();
+    if let Some(index) = read_bounded(&git_directory.join("index"), LARGEST) {
+        for read in readings(&index) {
+            paths.extend(read.links);
+            shared.extend(read.shared);
+        }
+    }
+    // What an index takes from the one it is split from is most of what there is.
+    for name in shared {
+        if let Some(index) = read_bounded(&git_directory.join(name), LARGEST) {
+            paths.extend(readings(&index).into_iter().flat_map(|read| read.links));
+        }
+    }
     let inside = |path: &PathBuf| {
         path.components().all(|part| matches!(part, std::path::Component::Normal(_)))
     };
     paths.into_iter().filter(inside).map(|path| work_tree.join(path)).collect()
 }
 
-fn parse(bytes: &[u8], hash: usize) -> Option<Vec<PathBuf>> {
+/// What an index says.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Links {
+    links: Vec<PathBuf>,
+    /// The file beside it that holds the rest, where it is split in two.
+    shared: Option<String>,
+}
+
+/// Object names have one of two lengths, and as a rule only the right one makes sense to the end. Where both do,
+/// both count: a place that is kept free for nothing harms nobody, one that is not may be made a repository.
+fn readings(index: &[u8]) -> Vec<Links> {
+    [20, 32].into_iter().filter_map(|hash| parse(index, hash)).collect()
+}
+
+fn parse(bytes: &[u8], hash: usize) -> Option<Links> {
     let number = |at: usize| Some(u32::from_be_bytes(bytes.get(at..at + 4)?.try_into().ok()?));
     let (version, count) = (number(4)?, number(8)?);
     if bytes.get(..4)? != b"DIRC" || !(2..=4).contains(&version) {
         return None;
     }
-    let mut found = Vec::new();
+    let mut links = Vec::new();
     let mut path = Vec::new();
     let (mut at, mut written) = (12, 0_usize);
     for _ in 0..count {
@@ -51,31 +75,48 @@ fn parse(bytes: &[u8], hash: usize) -> Option<Vec<PathBuf>> {
         let flags = u16::from_be_bytes(bytes.get(flags_at..flags_at + 2)?.try_into().ok()?);
         let extended = version >= 3 && flags & 0x4000 != 0;
         at = flags_at + if extended { 4 } else { 2 };
-        let name: &[u8] = if version == 4 {
+        let mut kept = 0;
+        if version == 4 {
             let (strip, behind) = varint(bytes, at)?;
-            path.truncate(path.len().checked_sub(strip)?);
-            let rest = until_nul(bytes, behind)?;
-            path.extend_from_slice(rest);
-            written += path.len();
-            if written > bytes.len().saturating_mul(MOST_EXPANSION) {
-                return None;
-            }
-            at = behind + rest.len() + 1;
-            &path
-        } else {
-            let name = match usize::from(flags & 0xfff) {
-                0xfff => until_nul(bytes, at)?,
-                length => bytes.get(at..at + length)?,
-            };
-            let length = at - start + name.len();
-            at = start + (length / 8 + 1) * 8;
-            name
+            kept = path.len().checked_sub(strip)?;
+            at = behind;
+        }
+        path.truncate(kept);
+        // As git does: the length that is written counts, and a NUL only where it is too long to be.
+        let rest = match usize::from(flags & 0xfff) {
+            0xfff => until_nul(bytes, at)?,
+            length => bytes.get(at..at + length.checked_sub(kept)?)?,
         };
-        if mode & 0o170_000 == GITLINK && found.len() < MOST {
-            found.push(super::find::as_path(name)?);
+        path.extend_from_slice(rest);
+        at += rest.len() + 1;
+        if version < 4 {
+            // Entries are padded with one to eight NULs.
+            at = start + (at - start).next_multiple_of(8);
+        }
+        written += path.len();
+        if written > bytes.len().saturating_mul(MOST_EXPANSION) {
+            return None;
+        }
+        if mode & 0o170_000 == GITLINK && links.len() < MOST {
+            links.extend(super::find::as_path(&path));
         }
     }
-    Some(found)
+    let behind = bytes.get(at..).unwrap_or_default();
+    Some(Links { links, shared: shared(behind, hash) })
+}
+
+/// The name of the file that the rest of an index is in, if one of its extensions says so.
+fn shared(mut extensions: &[u8], hash: usize) -> Option<String> {
+    loop {
+        let (name, rest) = extensions.split_first_chunk::<4>()?;
+        let (length, rest) = rest.split_first_chunk::<4>()?;
+        let length = usize::try_from(u32::from_be_bytes(*length)).ok()?;
+        if name == b"link" {
+            let object = rest.get(..hash)?.iter().map(|byte| format!("{byte:02x}"));
+            return Some(format!("sharedindex.{}", object.collect::<String>()));
+        }
+        extensions = rest.get(length..)?;
+    }
 }
 
 fn until_nul(bytes: &[u8], from: usize) -> Option<&[u8]> {
@@ -96,40 +137,5 @@ fn varint(bytes: &[u8], mut at: usize) -> Option<(usize, usize)> {
 }
 
 #[cfg(all(test, unix))]
-mod tests {
-    use super::*;
-
-    /// An index of version 2 with these entries.
-    fn index(entries: &[(&str, u32)]) -> Vec<u8> {
-        let mut bytes = [b"DIRC".as_slice(), &2_u32.to_be_bytes()].concat();
-        bytes.extend(u32::try_from(entries.len()).unwrap().to_be_bytes());
-        for (name, mode) in entries {
-            let start = bytes.len();
-            bytes.extend([0; 24]);
-            bytes.extend(mode.to_be_bytes());
-            bytes.extend([0; 12 + 20]);
-            bytes.extend(u16::try_from(name.len()).unwrap().to_be_bytes());
-            bytes.extend(name.as_bytes());
-            bytes.resize(start + ((bytes.len() - start) / 8 + 1) * 8, 0);
-        }
-        bytes
-    }
-
-    #[test]
-    fn links_to_commits_are_found_and_nothing_else() {
-        let entries =
-            [("a", 0o100_644), ("deep/sub", GITLINK), ("link", 0o120_000), ("z", GITLINK)];
-        let found = parse(&index(&entries), 20).unwrap();
-        assert_eq!(found, [PathBuf::from("deep/sub"), PathBuf::from("z")]);
-        assert_eq!(parse(&index(&entries)[..100], 20), None, "cut short");
-        assert_eq!(parse(b"DIRC", 20), None);
-    }
-
-    #[test]
-    fn no_path_leads_out_of_the_work_tree() {
-        let directory = tempfile::tempdir().unwrap();
-        let entries = [("../out", GITLINK), ("/etc", GITLINK), ("in", GITLINK)];
-        std::fs::write(directory.path().join("index"), index(&entries)).unwrap();
-        assert_eq!(gitlinks(directory.path(), Path::new("/ws")), [PathBuf::from("/ws/in")]);
-    }
-}
+#[path = "gitlinks_tests.rs"]
+mod tests;

@@ -253,10 +253,12 @@ fn odd_roots_are_roots() {
 fn a_place_that_something_protected_leads_to_is_kept_free() {
     let (_directory, root) = home();
     let ws = root.join("ws");
-    for directory in ["file", "link", "odd"] {
+    for directory in ["file", "link", "odd", "nul"] {
         fs::create_dir_all(ws.join(directory)).unwrap();
     }
     fs::write(ws.join("file/.git"), "gitdir: ../store/of/git\n").unwrap();
+    // Git reads it up to the NUL.
+    fs::write(ws.join("nul/.git"), b"gitdir: ../kept\0../decoy\n").unwrap();
     symlink("../one", ws.join("link/.git")).unwrap();
     symlink("two/three", ws.join("one")).unwrap();
     let odd = OsStr::from_bytes(b"store \xff ");
@@ -264,6 +266,7 @@ fn a_place_that_something_protected_leads_to_is_kept_free() {
     fs::write(ws.join("odd/.git"), b"gitdir: ../store \xff \r\n").unwrap();
     let layout = plain(&policy(vec![]), &ws, &env(&[])).unwrap();
     check(&layout, &root, &[("ws/store", false), ("ws/one", false), ("ws/two", false)]);
+    check(&layout, &root, &[("ws/kept", false), ("ws/decoy", true)]);
     check(&layout, &root, &[("ws/file/x", true), ("ws/odd/x", true)]);
     assert!(layout.absent.contains(&ws.join("store")) && layout.absent.contains(&ws.join("two")));
     assert!(!layout.absent.contains(&ws.join("one")), "the link is there");

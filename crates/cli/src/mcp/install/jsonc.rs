@@ -95,8 +95,9 @@ impl Iterator for Tokens<'_> {
                 b' ' | b'\t' | b'\r' | b'\n' => 1,
                 _ if rest.starts_with('\u{feff}') && self.at == 0 => 3,
                 b'/' if rest.starts_with("//") => rest.find('\n').unwrap_or(rest.len()),
-                b'/' if rest.starts_with("/*") => match rest.find("*/") {
-                    Some(end) => end + 2,
+                // The star that opens a comment does not close it: `/*/` has no end yet.
+                b'/' if rest.starts_with("/*") => match rest[2..].find("*/") {
+                    Some(length) => length + 4,
                     None => return Some(Err("a comment has no end".to_owned())),
                 },
                 _ => break,
@@ -263,4 +264,106 @@ fn pretty(value: &Value, indent: &str, margin: &str) -> String {
     // Text, numbers and lists of them can always be written.
     let _ = value.serialize(&mut serializer);
     String::from_utf8_lossy(&bytes).replace('\n', &format!("\n{margin}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn the_star_that_opens_a_comment_does_not_close_it() {
+        assert_eq!(read("{/*/ \"a\": 1, /*/}"), Ok(Value::Object(Map::new())));
+    }
+
+    const BETWEEN: &[&str] =
+        &["", " ", "\n\t", "\r\n", "/**/", "/*/ \" */", "/* } // */", "// it's {\n", "//\n"];
+
+    fn values() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<bool>().prop_map(Value::from),
+            any::<i32>().prop_map(Value::from),
+            "[a-c\"\\\\/*{}\\[\\],:é\n]{0,6}".prop_map(Value::from),
+        ];
+        leaf.prop_recursive(3, 24, 4, |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+                objects(inner),
+            ]
+        })
+    }
+
+    fn objects(values: impl Strategy<Value = Value>) -> impl Strategy<Value = Value> {
+        let members = prop::collection::vec(("o|n|[a-c\"/*é]{0,3}", values), 0..4);
+        members.prop_map(|members| Value::Object(members.into_iter().collect()))
+    }
+
+    /// A value as a person may have written it: with anything that means nothing between its parts, and with
+    /// commas at the ends.
+    fn written(value: &Value, between: &mut impl Iterator<Item = &'static str>) -> String {
+        let mut text = between.next().unwrap_or_default().to_owned();
+        let (open, close, parts): (_, _, Vec<String>) = match value {
+            Value::Array(items) => {
+                ("[", "]", items.iter().map(|item| written(item, between)).collect())
+            }
+            Value::Object(members) => {
+                let member = |(name, value): (&String, &Value)| {
+                    let name = written(&Value::from(name.as_str()), between);
+                    format!("{name}:{}", written(value, between))
+                };
+                ("{", "}", members.iter().map(member).collect())
+            }
+            _ => return text + &value.to_string() + between.next().unwrap_or_default(),
+        };
+        text.push_str(open);
+        text.push_str(&parts.join(","));
+        let end = between.next().unwrap_or_default();
+        if end.len() % 2 == 1 && !parts.is_empty() {
+            text.push(',');
+        }
+        text + end + close + between.next().unwrap_or_default()
+    }
+
+    fn files() -> impl Strategy<Value = (Value, String)> {
+        let between = prop::collection::vec(prop::sample::select(BETWEEN), 1..40);
+        (objects(values()), between).prop_map(|(value, between)| {
+            let text = written(&value, &mut between.into_iter().cycle());
+            (value, text)
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn comments_and_commas_at_the_end_mean_nothing((value, text) in files()) {
+            prop_assert_eq!(read(&text), Ok(value), "{:?}", text);
+        }
+
+        #[test]
+        fn one_member_is_put_and_everything_else_stays((value, text) in files(), new in values()) {
+            let changed = put(&text, "o", "n", &new);
+            let outer = value.get("o");
+            if outer.is_some_and(|outer| !outer.is_object()) {
+                prop_assert_eq!(changed, Err("o is not an object".to_owned()));
+                return Ok(());
+            }
+            let changed = changed.map_err(|error| TestCaseError::fail(format!("{error}: {text:?}")))?;
+            let mut expected = value.clone();
+            expected["o"]["n"] = new.clone();
+            prop_assert_eq!(read(&changed), Ok(expected));
+            prop_assert_eq!(put(&changed, "o", "n", &new), Ok(changed.clone()), "it is put once");
+            if outer.and_then(|outer| outer.get("n")).is_none() {
+                let mut rest = changed.chars();
+                let kept = text.chars().filter(|c| !c.is_whitespace()).all(|c| rest.any(|it| it == c));
+                prop_assert!(kept, "{:?} became {:?}", text, changed);
+            }
+        }
+
+        #[test]
+        fn any_text_is_changed_or_refused(text in "([{}\\[\\],:\"\\\\/* \n1é\u{a0}\u{feff}]|\"o\":|\"n\"|//|/\\*|\\*/){0,30}") {
+            if let Ok(changed) = put(&text, "o", "n", &Value::from(1)) {
+                prop_assert_eq!(read(&changed).map(|it| it["o"]["n"].clone()), Ok(Value::from(1)));
+            }
+        }
+    }
 }
