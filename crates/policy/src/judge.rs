@@ -45,6 +45,8 @@ pub struct Part {
     pub held_back: Option<String>,
     /// What its redirections write.
     pub writes: Writes,
+    /// Whether it is safe in this repository, if it is safe elsewhere.
+    pub(crate) in_repository: Result<(), NotSafe>,
 }
 
 impl Part {
@@ -56,6 +58,15 @@ impl Part {
     /// Whether a rule allows it.
     pub fn is_allowed(&self) -> bool {
         self.allowing().next().is_some()
+    }
+}
+
+impl Judgement {
+    /// Whether git runs in it that no rule allows and that is merely safe: that it is only while it is
+    /// told to run nothing of the repository's.
+    pub fn has_git_that_is_merely_safe(&self) -> bool {
+        let parts = self.reading.commands.iter().zip(&self.parts);
+        parts.into_iter().any(|(command, part)| !part.is_allowed() && safe::depends_on_git(command))
     }
 }
 
@@ -110,9 +121,10 @@ pub fn judge(argv: &[String], around: &Surroundings, rules: &Rules) -> Judgement
         .iter()
         .map(|command| {
             let (rules, held_back) = rules.covering(command);
+            let in_repository = safe::check_repository(command, &around.git_runs);
             Part {
-                safety: safe::check(command, reading.reader)
-                    .and_then(|()| safe::check_repository(command, &around.git_runs)),
+                safety: safe::check(command, reading.reader).and_then(|()| in_repository.clone()),
+                in_repository,
                 rules,
                 held_back,
                 writes: writes_of(command, around, moved),
@@ -121,8 +133,8 @@ pub fn judge(argv: &[String], around: &Surroundings, rules: &Rules) -> Judgement
         .collect();
     let find = |reading: &Reading| danger::find(reading, around);
     let danger = find(&reading);
-    let (ruling, withheld) = rule_on(&reading, &parts, danger.as_ref(), find, rules);
-    let class = classify(&reading, &parts, danger);
+    let (ruling, withheld) = rule_on(&reading, &parts, danger.as_ref(), find, rules, around);
+    let class = classify(&reading, &parts, danger, around);
     Judgement { class, ruling, withheld, reading, parts }
 }
 
@@ -139,7 +151,12 @@ pub(crate) fn everything_seen(reading: &Reading) -> Cow<'_, [SimpleCommand]> {
     Cow::Owned(reading.commands.iter().cloned().chain(inside).chain(rest).collect())
 }
 
-fn classify(reading: &Reading, parts: &[Part], danger: Option<Danger>) -> Class {
+fn classify(
+    reading: &Reading,
+    parts: &[Part],
+    danger: Option<Danger>,
+    around: &Surroundings,
+) -> Class {
     if let Some(danger) = danger {
         return Class::Dangerous(danger);
     }
@@ -158,7 +175,7 @@ fn classify(reading: &Reading, parts: &[Part], danger: Option<Danger>) -> Class 
             Err(not_safe) => return unknown(of_part(command, &not_safe.0)),
         }
     }
-    match safe::together(&reading.commands) {
+    match safe::together(&reading.commands, around) {
         Ok(()) => Class::Safe,
         Err(not_safe) => unknown(not_safe.to_string()),
     }

@@ -54,6 +54,24 @@ fn no_command_of_the_unsafe_list_is_known_to_be_safe() {
     assert!(missed.is_empty(), "{missed:#?}");
 }
 
+/// spec SAFE.20: Everyday scripts that only read are safe: lists, pipelines and quotes of such commands.
+#[test]
+fn every_script_of_the_safe_list_is_safe() {
+    let scripts = include_str!("safe_scripts.txt").lines().filter(|line| !line.starts_with("# "));
+    let mut count = 0;
+    let mut refused = Vec::new();
+    for script in scripts {
+        count += 1;
+        let argv = ["bash", "-lc", script].map(str::to_owned);
+        let class = judge(&argv, &Surroundings::default(), &Rules::default()).class;
+        if class != Class::Safe {
+            refused.push(format!("{script}: {class:?}"));
+        }
+    }
+    assert!(count > 700, "only {count} scripts were tried");
+    assert!(refused.is_empty(), "{}", refused.join("\n"));
+}
+
 /// One entry of the shared corpus.
 struct Entry {
     argv: Vec<String>,

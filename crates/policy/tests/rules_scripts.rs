@@ -220,3 +220,55 @@ fn what_was_not_searched_is_asked_about() {
     assert_eq!(judged(&long, &rules).ruling.unwrap().decision, Decision::Prompt);
     assert_eq!(judged(&long, &Rules::default()).ruling, None);
 }
+
+/// spec RULES.56: Git that is merely safe leaves no sandbox with what a rule lets out: it is safe only
+/// while it is told to run nothing of the repository's.
+#[test]
+fn a_git_that_is_merely_safe_is_not_let_out() {
+    let rules = r#"
+[[rule]]
+prefix = ["gh", "pr", "view"]
+decision = "allow"
+sandbox = "bypass"
+
+[[rule]]
+prefix = ["git", "fetch"]
+decision = "allow"
+sandbox = "bypass"
+"#;
+    let rules: Rules = Rules::parse(rules, "rules").unwrap().into_iter().collect();
+    let sandbox = |script: &str| {
+        let judgement = judged(script, &rules);
+        (judgement.ruling.unwrap().sandbox, judgement.parts.len())
+    };
+    for script in ["gh pr view 1", "ls && gh pr view 1", "git fetch && gh pr view 1 | head"] {
+        assert_eq!(sandbox(script).0, RuleSandbox::Bypass, "{script}");
+    }
+    for script in [
+        "git status && gh pr view 1",
+        "gh pr view 1; git log -1",
+        "gh pr view 1 | git grep -f - x",
+        "/usr/bin/git status; gh pr view 1",
+        "git fetch && git status",
+    ] {
+        assert_eq!(sandbox(script).0, RuleSandbox::Keep, "{script}");
+        assert!(judged(script, &rules).has_git_that_is_merely_safe(), "{script}");
+    }
+    assert!(!judged("git fetch && ls", &rules).has_git_that_is_merely_safe());
+}
+
+/// spec RULES.57: Git that would run a program of the repository's is not merely safe beside what rules
+/// allow, also where what it prints is written to a file.
+#[test]
+fn a_git_that_runs_programs_of_the_repository_is_not_safe_beside_a_rule() {
+    let rules: Rules = Rules::parse(RULES, "rules").unwrap().into_iter().collect();
+    let around = Surroundings { git_runs: vec!["filter.x.clean".to_owned()], ..around() };
+    let allowed = |script: &str, around: &Surroundings| {
+        let argv = ["bash", "-lc", script].map(str::to_owned);
+        judge(&argv, around, &rules).ruling.is_some()
+    };
+    for script in ["git diff; cargo test", "git diff > x.txt; cargo test"] {
+        assert!(allowed(script, &self::around()), "{script}");
+        assert!(!allowed(script, &around), "{script}");
+    }
+}

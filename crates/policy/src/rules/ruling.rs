@@ -10,6 +10,7 @@ use crate::danger::Danger;
 use crate::judge::{Part, Ruling, everything_seen};
 use crate::safe::{self, NotSafe};
 use crate::script::{Opacity, Reader, Reading, ShellKind};
+use crate::surroundings::Surroundings;
 
 /// Why rules that allow some of a command do not allow all of it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -73,6 +74,7 @@ pub(crate) fn rule_on(
     danger: Option<&Danger>,
     find: impl Fn(&Reading) -> Option<Danger>,
     rules: &Rules,
+    around: &Surroundings,
 ) -> (Option<Ruling>, Option<Withheld>) {
     if rules.is_empty() {
         return (None, None);
@@ -88,7 +90,7 @@ pub(crate) fn rule_on(
         };
         return (None, each.find_map(unsafe_word));
     }
-    match allow(reading, parts, danger, find) {
+    match allow(reading, parts, danger, find, around) {
         Ok(ruling) => (Some(ruling), None),
         Err(withheld) => (None, Some(withheld)),
     }
@@ -133,6 +135,7 @@ fn allow(
     parts: &[Part],
     danger: Option<&Danger>,
     find: impl Fn(&Reading) -> Option<Danger>,
+    around: &Surroundings,
 ) -> Result<Ruling, Withheld> {
     if let Some(opacity) = &reading.opaque {
         return Err(Withheld::Opaque(opacity.clone()));
@@ -161,7 +164,7 @@ fn allow(
             return Err(Withheld::ChangesTheShell { command: place, shown: shown() });
         }
     }
-    safe::together(&only_safe).map_err(Withheld::Together)?;
+    safe::together(&only_safe, around).map_err(Withheld::Together)?;
     if let Some(danger) = danger.and_then(|danger| uncovered(reading, parts, danger, find)) {
         return Err(Withheld::Danger(danger));
     }
@@ -183,11 +186,14 @@ fn held_back(place: usize, command: &SimpleCommand, part: &Part) -> Option<Withh
 
 /// The sandbox is left only if each part that is not merely safe is let out by a rule and nothing
 /// is written by redirection: what those parts write is theirs to answer for, a redirection is
-/// nobody's.
+/// nobody's. Nor is it left by a git that is merely safe: it is that only while it is told to run
+/// nothing of the repository's, and what a rule lets out is not told so.
 fn sandbox_of(reading: &Reading, parts: &[Part]) -> RuleSandbox {
     let out = |(command, part): (&SimpleCommand, &Part)| {
         let by_rule = part.allowing().any(|rule| rule.sandbox == RuleSandbox::Bypass);
-        let safe = || is_safe_but_for_writes(command, part, reading.reader);
+        let safe = || {
+            is_safe_but_for_writes(command, part, reading.reader) && !safe::depends_on_git(command)
+        };
         part.writes == Writes::Nothing && (by_rule || safe())
     };
     let all_out = reading.commands.iter().zip(parts).all(out);
@@ -249,7 +255,8 @@ fn safety_but_for_writes(
             Ok(())
         }
         (Err(_), Writes::InRoots) => {
-            safe::check(&SimpleCommand { redirections: Vec::new(), ..command.clone() }, reader)
+            let without = SimpleCommand { redirections: Vec::new(), ..command.clone() };
+            safe::check(&without, reader).and_then(|()| part.in_repository.clone())
         }
         (safety, _) => safety.clone(),
     }

@@ -33,8 +33,17 @@ pub(super) fn check(name: &str, arguments: &[Word]) -> Option<Result<(), NotSafe
             _ => false,
         },
         "set" => is_strictness(arguments),
-        // It shows them all; with a number behind a letter it would set one.
-        "ulimit" => matches!(arguments, [flag] if is_one_of(flag, &["-a", "-Sa", "-Ha"])),
+        // It shows them, or one of them; with a number behind a letter it would set one.
+        "ulimit" => match arguments {
+            [] => true,
+            [flag] => flag.as_literal().is_some_and(shows_a_limit),
+            _ => false,
+        },
+        "umask" => match arguments {
+            [] => true,
+            [flag] => is_one_of(flag, &["-S", "-p"]),
+            _ => false,
+        },
         "printf" => is_plain_printf(arguments),
         "test" => is_plain_test(arguments),
         "[" => match arguments.split_last() {
@@ -77,6 +86,13 @@ fn is_signed(text: &str) -> bool {
     is_number(text.strip_prefix(['-', '+']).unwrap_or(text))
 }
 
+/// `-n`, or `-Hn`: the letter of a limit, and which of the two.
+fn shows_a_limit(flag: &str) -> bool {
+    let letters = flag.strip_prefix('-').unwrap_or_default();
+    let letter = letters.strip_prefix(['H', 'S']).unwrap_or(letters);
+    letter.len() == 1 && letter.bytes().all(|byte| byte.is_ascii_lowercase())
+}
+
 /// `set -euo pipefail` and its like: the shell gives up earlier, and nothing else changes.
 fn is_strictness(arguments: &[Word]) -> bool {
     let mut words = arguments.iter().map(|word| word.as_literal().unwrap_or_default());
@@ -99,7 +115,7 @@ fn is_strictness(arguments: &[Word]) -> bool {
 }
 
 /// `printf FORMAT ARGUMENT…` without -v and %n, which set a variable. Behind a conversion that wants
-/// a number some shells evaluate an expression, so there the arguments must be numbers.
+/// a number some shells evaluate an expression, so there an argument must be a number.
 fn is_plain_printf(arguments: &[Word]) -> bool {
     let arguments = match arguments.split_first() {
         Some((dashes, rest)) if dashes.as_literal() == Some("--") => rest,
@@ -109,16 +125,28 @@ fn is_plain_printf(arguments: &[Word]) -> bool {
     let Some(format) = format.as_literal().filter(|format| !format.starts_with('-')) else {
         return false;
     };
-    match wants_numbers(format) {
-        None => false,
-        Some(false) => true,
-        Some(true) => values.iter().all(|value| value.as_literal().is_some_and(is_signed)),
+    let Some(wanted) = conversions(format) else { return false };
+    if !wanted.contains(&Wanted::Number) {
+        return true;
     }
+    // The format is used again for the values that are left. What a pattern stands for can be several of
+    // them, so that nobody knows which meets which conversion.
+    values.iter().zip(wanted.iter().cycle()).all(|(value, wanted)| match value.as_literal() {
+        Some(text) => *wanted == Wanted::Text || is_signed(text),
+        None => false,
+    })
 }
 
-/// Whether a format has a conversion that wants a number; none if it has one that is not plain.
-fn wants_numbers(format: &str) -> Option<bool> {
-    let mut numbers = false;
+/// What a conversion makes of its argument.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Wanted {
+    Text,
+    Number,
+}
+
+/// What each conversion of a format that takes an argument wants; none if one of them is not plain.
+fn conversions(format: &str) -> Option<Vec<Wanted>> {
+    let mut wanted = Vec::new();
     let mut rest = format;
     while let Some(at) = rest.find('%') {
         let spec = rest[at + 1..].trim_start_matches(['-', '+', ' ', '#', '0', '\'']);
@@ -129,13 +157,17 @@ fn wants_numbers(format: &str) -> Option<bool> {
         };
         let conversion = spec.chars().next()?;
         match conversion {
-            's' | 'b' | 'c' | 'q' | '%' => {}
-            'd' | 'i' | 'u' | 'o' | 'x' | 'X' | 'e' | 'E' | 'f' | 'F' | 'g' | 'G' => numbers = true,
+            // With a width between them shells do not agree on what it is.
+            '%' if rest[at..].starts_with("%%") => {}
+            's' | 'b' | 'c' | 'q' => wanted.push(Wanted::Text),
+            'd' | 'i' | 'u' | 'o' | 'x' | 'X' | 'e' | 'E' | 'f' | 'F' | 'g' | 'G' => {
+                wanted.push(Wanted::Number);
+            }
             _ => return None,
         }
         rest = &spec[conversion.len_utf8()..];
     }
-    Some(numbers)
+    Some(wanted)
 }
 
 /// Operators that take a number on each side, which some shells evaluate as an expression.

@@ -79,14 +79,14 @@ pub(super) const PROGRAMS: &[Program] = &[
     ]),
     ls("ls"),
     // Not -l: may ask for debug information over the network. Not --plugin: loads code.
-    named("nm").flags("aABCDgnoprSuv").reads().long(&[
+    named("nm").flags("aABCDgnoprSuv").reads().option_files().long(&[
         ABOUT,
         &["debug-syms", "defined-only", "demangle", "dynamic", "extern-only", "numeric-sort"],
         &["print-size", "reverse-sort", "size-sort", "undefined-only"],
     ]),
     named("pwd").flags("LP").long(&[ABOUT, &["logical", "physical"]]),
     // Not -w, -P: may ask for debug information over the network.
-    named("readelf").flags("adehlnrsSVW").reads().long(&[
+    named("readelf").flags("adehlnrsSVW").reads().option_files().long(&[
         ABOUT,
         &["all", "dynamic", "file-header", "headers", "notes", "program-headers", "relocs"],
         &["section-headers", "sections", "segments", "symbols", "syms", "version-info", "wide"],
@@ -101,7 +101,7 @@ pub(super) const PROGRAMS: &[Program] = &[
         &["canonicalize-existing", "canonicalize-missing", "logical", "no-symlinks", "physical"],
         &["quiet", "relative-base=", "relative-to=", "strip", "zero"],
     ]),
-    named("size").flags("ABdGotx").reads().long(&[
+    named("size").flags("ABdGotx").reads().option_files().long(&[
         ABOUT,
         &["common", "format=", "totals"],
     ]),

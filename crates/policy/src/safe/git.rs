@@ -115,6 +115,7 @@ const SUBCOMMANDS: &[Program] = &[
     named("check-ignore").flags("nqvz").reads().long(&[
         &["no-index", "non-matching", "quiet", "stdin", "verbose"],
     ]),
+    named("cherry").flags("v").reads().long(&[&["abbrev[=]", "verbose"]]),
     named("count-objects").flags("Hv").long(&[&["human-readable", "verbose"]]),
     // Not --dirty: writes the index. Not --broken: runs git again.
     named("describe").reads().long(&[
@@ -291,6 +292,14 @@ pub(super) fn looks_inside(arguments: &[Word]) -> bool {
     let mut words = arguments.iter().filter_map(Word::as_literal);
     let subcommand = words.find(|word| *word != "--no-pager");
     subcommand.is_some_and(|name| !NEVER_INSIDE.contains(&name))
+}
+
+/// Whether a call of git may show what is in the files that it names.
+pub(super) fn shows_contents(arguments: &[Word]) -> bool {
+    let mut words = arguments.iter().filter_map(Word::as_literal);
+    let subcommand = words.find(|word| *word != "--no-pager");
+    // It lists them.
+    subcommand != Some("ls-files") && looks_inside(arguments)
 }
 
 fn check_options(subcommand: &Program, arguments: &[Word]) -> Result<(), NotSafe> {

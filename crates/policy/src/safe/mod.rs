@@ -25,7 +25,9 @@ mod versions;
 use crate::command::{Connective, Redirection, RedirectionKind, Shape, SimpleCommand, Word};
 use crate::program::is_system_program;
 use crate::script::{Reader, ShellKind};
+use crate::surroundings::Surroundings;
 use options::Program;
+use std::path::Path;
 
 /// Why a command is not known to be safe, in a person's words.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -68,7 +70,7 @@ pub fn check(command: &SimpleCommand, reader: Reader) -> Result<(), NotSafe> {
 ///
 /// # Errors
 /// When they are not, with the first reason found.
-pub fn together(commands: &[SimpleCommand]) -> Result<(), NotSafe> {
+pub fn together(commands: &[SimpleCommand], around: &Surroundings) -> Result<(), NotSafe> {
     let mut moved = false;
     for command in commands {
         if command.left_running || command.connective == Connective::Beside {
@@ -80,9 +82,21 @@ pub fn together(commands: &[SimpleCommand]) -> Result<(), NotSafe> {
         if moved && is_git(name) {
             return Err(NotSafe("it runs git in another directory".to_owned()));
         }
-        moved |= moves(name);
+        moved |= moves(name) && !stays(command, around);
     }
     Ok(())
+}
+
+/// Whether a `cd` leads to where the commands run anyway: `cd .`, or the whole path of that directory.
+/// Neither is looked up in `CDPATH`.
+fn stays(command: &SimpleCommand, around: &Surroundings) -> bool {
+    let [name, directory] = command.words.as_slice() else { return false };
+    let (Some("cd"), Some(directory)) = (name.as_literal(), directory.as_literal()) else {
+        return false;
+    };
+    let here = around.cwd.as_deref().and_then(Path::to_str);
+    let directory = directory.strip_suffix('/').unwrap_or(directory);
+    directory == "." || (directory.starts_with('/') && Some(directory) == here)
 }
 
 /// Whether a command that is safe alone is safe in a repository whose configuration has git run these
@@ -103,6 +117,12 @@ pub fn check_repository(command: &SimpleCommand, git_runs: &[String]) -> Result<
         }
         _ => Ok(()),
     }
+}
+
+/// Whether a command that is safe is so only because git is told, by its environment, to obey nothing of
+/// the repository's.
+pub fn depends_on_git(command: &SimpleCommand) -> bool {
+    is_git(command.program().unwrap_or_default())
 }
 
 /// Whether a name is git's, in any shell.
@@ -194,8 +214,8 @@ fn check_redirection(redirection: &Redirection, reader: Reader) -> Result<(), No
         RedirectionKind::Read if powershell::is_remote(&target.text) && is_windows(reader) => {
             not_safe("it connects to")
         }
-        RedirectionKind::Read if places::acts(&target.text) => not_safe("it may act by opening"),
-        RedirectionKind::Read if places::keeps_secrets(&target.text) => {
+        RedirectionKind::Read if places::acts(target) => not_safe("it may act by opening"),
+        RedirectionKind::Read if places::keeps_secrets(&target.text, false) => {
             not_safe("projects keep passwords and keys in")
         }
         RedirectionKind::Read => Ok(()),

@@ -23,6 +23,7 @@ pub(super) struct Program {
     letters: Letters,
     operands: Operands,
     harmless: bool,
+    option_files: bool,
 }
 
 /// How the letters after one dash are read.
@@ -78,6 +79,7 @@ pub(super) const fn named(name: &'static str) -> Program {
         letters: Letters::Grouped,
         operands: Operands::None,
         harmless: false,
+        option_files: false,
     }
 }
 
@@ -173,6 +175,13 @@ impl Program {
         self.reads()
     }
 
+    /// A word that begins with `@` is a file of more words, options among them, and `--` does not change
+    /// that: it is undone before any of them is looked at.
+    pub(super) const fn option_files(mut self) -> Self {
+        self.option_files = true;
+        self
+    }
+
     fn long_kind(&self, name: &str) -> Option<&'static str> {
         // Almost every name is told apart by its first letter, which is much faster to compare.
         let first = name.as_bytes().first()?;
@@ -230,6 +239,7 @@ impl<'a> Walk<'a, '_> {
         let mut options_ended = false;
         while let Some(word) = self.rest.next() {
             let text = word.text.as_str();
+            self.option_file(word)?;
             let limited = matches!(self.program.operands, Operands::AtMost(_));
             let options_first = limited || self.program.options_first;
             if word.shape == Shape::Pattern {
@@ -249,6 +259,16 @@ impl<'a> Walk<'a, '_> {
             }
         }
         self.enough()
+    }
+
+    /// Whether a word may stand for more words, which are in a file.
+    fn option_file(&self, word: &Word) -> Result<(), NotSafe> {
+        let pattern = word.shape == Shape::Pattern && word.text.starts_with(['*', '?', '[']);
+        if self.program.option_files && (pattern || word.text.starts_with('@')) {
+            let (text, name) = (shown(&word.text), self.program.name);
+            return Err(NotSafe(format!("{text} can be a file of more options to {name}")));
+        }
+        Ok(())
     }
 
     /// What can only be said when all words were seen.

@@ -152,10 +152,11 @@ impl<'a> Script<'a> {
         self.end()
     }
 
+    /// Older BSDs look for brackets here too, although they mean nothing.
     fn transliteration(&mut self) -> Option<()> {
         let delimiter = self.delimiter()?;
-        self.until(delimiter)?;
-        self.until(delimiter)?;
+        self.regex(delimiter)?;
+        self.regex(delimiter)?;
         self.end()
     }
 
@@ -379,6 +380,8 @@ mod tests {
             "s/a",
             "s",
             "y/a/b",
+            "y/[/]/#ab/;w x",
+            "y/a/[/;w x",
             "/a",
             "\\",
             "\\n",

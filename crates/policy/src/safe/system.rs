@@ -85,6 +85,12 @@ pub(super) const PROGRAMS: &[Program] = &[
         &["nodename", "operating-system", "processor"],
     ]),
     named("uptime").flags("hpsV").long(&[ABOUT, &["pretty", "since"]]),
+    // Not --lookup: resolves. No operand: it is another file, or two words that mean -m.
+    named("who").flags("abdHlmpqrsTtu").long(&[
+        ABOUT,
+        &["all", "boot", "count", "dead", "heading", "login", "message", "mesg", "process"],
+        &["runlevel", "short", "time", "users", "writable"],
+    ]),
     named("whoami").long(&[ABOUT]),
 ];
 

@@ -328,6 +328,8 @@ fn builtins_are_safe_only_where_they_set_and_evaluate_nothing() {
 #[test]
 fn safe_commands_are_safe_together_unless_they_change_what_the_others_do() {
     use Connective as By;
+    let here = Surroundings { cwd: Some("/work/here".into()), ..Surroundings::default() };
+    let together = |commands: &[SimpleCommand]| together(commands, &here);
     let first = || typed("ls");
     for connective in [By::Then, By::And, By::Or, By::Pipe, By::PipeBoth] {
         assert_eq!(together(&[first(), after(connective, "wc -l")]), Ok(()), "{connective:?}");
@@ -344,6 +346,41 @@ fn safe_commands_are_safe_together_unless_they_change_what_the_others_do() {
             assert!(together(&script).is_err(), "{mover}, {git}");
         }
     }
+}
+
+/// spec SAFE.18: `cd .` and the whole path of the directory that commands run in are no change of the
+/// directory.
+#[test]
+fn a_change_to_the_same_directory_is_none() {
+    let here = Surroundings { cwd: Some("/work/here".into()), ..Surroundings::default() };
+    let git_after = |mover: &str| {
+        together(&[typed(mover), after(Connective::And, "git status")], &here).is_ok()
+    };
+    for mover in ["cd .", "cd ./", "cd /work/here", "cd /work/here/"] {
+        assert!(git_after(mover), "{mover}");
+    }
+    for mover in [
+        "cd",
+        "cd ..",
+        "cd here",
+        "cd /work",
+        "cd /work/here/sub",
+        "cd /work/here/../x",
+        "cd ./sub",
+        "cd . sub",
+        "cd -",
+        "cd //work/here",
+        "pushd .",
+        "cd ~",
+        "cd /work/her?",
+    ] {
+        assert!(!git_after(mover), "{mover}");
+    }
+    let twice =
+        [typed("cd sub"), after(Connective::And, "cd ."), after(Connective::And, "git log")];
+    assert!(together(&twice, &here).is_err());
+    let nowhere = [typed("cd /work/here"), after(Connective::And, "git log")];
+    assert!(together(&nowhere, &Surroundings::default()).is_err());
 }
 
 /// spec SAFE.14: A word that names a device other than the quiet ones, or a place in `/net` or
@@ -516,7 +553,66 @@ fn what_goes_on_in_the_background_is_not_safe_wherever_it_stands() {
             let argv = [shell, "-c", script].map(str::to_owned);
             let reading = crate::script::read(&argv);
             assert!(reading.opaque.is_none(), "{shell} {script}: {:?}", reading.opaque);
-            assert!(together(&reading.commands).is_err(), "{shell} {script}");
+            assert!(
+                together(&reading.commands, &Surroundings::default()).is_err(),
+                "{shell} {script}"
+            );
         }
     }
+}
+
+/// spec SAFE.17: A word that may be a file of more options is not safe for a program that reads such
+/// files, also behind `--`.
+#[test]
+fn files_of_options_are_not_safe() {
+    for program in ["nm", "readelf", "size"] {
+        assert!(is_safe(&typed(&format!("{program} a.out lib/*.o"))), "{program}");
+        for words in ["@x", "a.out @x", "-- @x", "*", "-- *", "-- ?x"] {
+            assert!(!is_safe(&typed(&format!("{program} {words}"))), "{program} {words}");
+        }
+    }
+    // None of its options does harm.
+    assert!(is_safe(&typed("strings @x")));
+}
+
+/// spec SAFE.19: A pattern that may meet such a device, place or file of passwords counts as its name, and
+/// a file of passwords in a commit counts too; what is looked for, or is a program of jq, names no file.
+#[test]
+fn what_a_pattern_may_meet_counts_and_what_is_looked_for_does_not() {
+    for line in [
+        "cat /d*/watchdog",
+        "cat /?ev/sda",
+        "ls /n*/host",
+        "echo /net/host/*",
+        "cat .??*",
+        "head .e*",
+        "grep .e* x",
+        "git show HEAD:.env",
+        "git cat-file -p HEAD:app/.env.local",
+        "grep KEY .env",
+        "grep -f .env x",
+        "jq . .env",
+        "file -f .env",
+        "ls /dev/sda /net/host",
+    ] {
+        assert!(!is_safe(&typed(line)), "{line}");
+    }
+    for line in [
+        "ls /dev/*",
+        "ls /d*",
+        "echo /dev/*",
+        "cat .g*",
+        "grep .env x",
+        "rg -n .env src",
+        "jq .env x.json",
+        "git check-ignore .env",
+        "git ls-files .env",
+        "ls .env*",
+        "file .env",
+    ] {
+        assert!(is_safe(&typed(line)), "{line}");
+    }
+    assert!(is_safe(&command(&["jq", ".[] | {a, b}", "x.json"])));
+    assert!(is_safe(&command(&["grep", "-c", ".*", "x"])));
+    assert!(!is_safe(&command(&["rg", "-g", ".e*", "KEY"])));
 }

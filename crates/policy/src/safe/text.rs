@@ -191,8 +191,15 @@ pub(super) const PROGRAMS: &[Program] = &[
 ];
 
 /// Whether a program of jq's could go on for ever: by a function of its own, or by one of those that do.
+/// `.repeat` is what an object holds under that name, and `$repeat` a variable.
 pub(super) fn may_go_on(program: &str) -> bool {
     let apart = |letter: char| !letter.is_ascii_alphanumeric() && letter != '_';
     let endless = ["def", "infinite", "recurse", "recurse_down", "repeat", "until", "while"];
-    program.split(apart).any(|word| endless.contains(&word))
+    let mut at = 0;
+    program.split(apart).any(|word| {
+        let before = program[..at].chars().next_back();
+        // What separates words is one character at a time.
+        at += word.len() + program[at + word.len()..].chars().next().map_or(0, char::len_utf8);
+        endless.contains(&word) && !matches!(before, Some('.' | '$'))
+    })
 }

@@ -153,8 +153,14 @@ impl ShellRequest {
         Ok(request)
     }
 
-    /// Believes the program's name only if no command of the session can have put the program there.
+    /// Believes the program's name only if no command of the session can have put the program there, and
+    /// a git that is merely safe only where it is confined or told to run nothing of the repository's.
     fn believe(&mut self, services: &Services) {
+        if self.judgement.has_git_that_is_merely_safe()
+            && self.is_let_out_by_rules(&services.config.sandbox_policy)
+        {
+            self.is_not_allowed_by_rules();
+        }
         let named = self.params.command.first().map_or("", String::as_str);
         if named.contains(std::path::is_separator) || services.is_steady(&self.params.program) {
             return;

@@ -87,13 +87,14 @@ impl Script {
             rules: rules.matching(command).cloned().collect(),
             held_back: None,
             writes: writes_of(command, &around(), moved),
+            in_repository: Ok(()),
         };
         self.reading.commands.iter().map(part).collect()
     }
 
     fn ruled(&self, rules: &Rules) -> (Option<Ruling>, Option<Withheld>) {
         let danger = danger_in(&self.reading);
-        rule_on(&self.reading, &self.parts(rules), danger.as_ref(), danger_in, rules)
+        rule_on(&self.reading, &self.parts(rules), danger.as_ref(), danger_in, rules, &around())
     }
 
     /// What is decided, and whether the sandbox stays.
