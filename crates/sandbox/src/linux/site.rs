@@ -26,11 +26,6 @@ impl Site {
         self.network
     }
 
-    /// Whether the network is the host's.
-    pub fn network(&self) -> NetworkAccess {
-        self.network
-    }
-
     /// Builds a cage. The roots are searched each time: what was found for another cage may have been
     /// moved since.
     ///
