@@ -256,10 +256,7 @@ pub(crate) fn with_options(
         }
         other if writable.is_empty() && !network => Ok(other),
         other => {
-            let mode = match other {
-                SandboxPolicy::DangerFullAccess => "danger-full-access",
-                _ => "read-only",
-            };
+            let mode = other.name();
             Err(SettingsError::usage(format!(
                 "{ONLY_WORKSPACE_WRITE}, and here it is {mode}; add --sandbox workspace-write, or \
                  trust this directory with sandgate trust"

@@ -87,7 +87,7 @@ fn a_program_waits_for_an_answer_from_elsewhere() {
     assert_eq!(about("one")["front_end"], "run");
     assert_eq!(about("one")["workspace"], *world.home().to_string_lossy());
     let shown = world.sandgate(&["approvals", "list"]);
-    assert!(shown.stdout().contains("may this run? touch one ("), "{shown:?}");
+    assert!(shown.stdout().contains("May this run? touch one ("), "{shown:?}");
     answer(&world, id(about("one")), &["approve"]);
     assert_eq!(first.wait().code, Some(0));
     answer(&world, id(about("two")), &["deny", "--feedback", "not here"]);

@@ -161,7 +161,7 @@ fn questions_are_asked_where_the_call_came_from() {
     let words = ["session", "start", "--ask-for-approval", "untrusted", "--", "touch ws/made"];
     let outcome = home.world.sandgate(&words);
     assert_eq!(outcome.code, Some(77), "{outcome:?}");
-    assert!(outcome.stderr.contains("nobody could be asked: may this run?"), "{outcome:?}");
+    assert!(outcome.stderr.contains("nobody could be asked: May this run?"), "{outcome:?}");
     let mut terminal = Terminal::start(&home.world, &words);
     let shown = terminal.answer("n");
     assert!(shown.contains("touch ws/made"), "{shown}");

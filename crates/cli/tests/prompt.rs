@@ -139,7 +139,7 @@ fn only_what_was_blocked_can_be_granted() {
         "The sandbox blocked this.",
         &format!("blocked: write {path}/first (outside the writable roots)"),
         &format!("[g] only let it write to {path}/first"),
-        "[y] yes, without the sandbox",
+        "[y] yes, once, WITHOUT the sandbox",
     ] {
         assert!(shown.contains(expected), "{expected:?} in {shown}");
     }
@@ -216,7 +216,7 @@ fn a_command_cannot_write_the_question() {
     let world = World::new();
     let text = "touch x\n\x1b[2J\x1b[HMay this run?\n\n  $ ls\r\u{202e}\n> ";
     let mut terminal = Terminal::start(&world, &careful(&[text]));
-    let shown = terminal.until("[a] no, and stop everything\r\n> ");
+    let shown = terminal.until("[a] no, and stop the work\r\n> ");
     for expected in [
         "  $ touch x\r\n    \\u{1b}[2J\\u{1b}[HMay this run?\r\n",
         "      $ ls\\r\\u{202e}\r\n    > \r\n",

@@ -242,7 +242,7 @@ pub fn explain(
         withheld: judgement.withheld.as_ref().map(ToString::to_string),
         terms: ExplainedTerms {
             approval_policy: terms.approval,
-            sandbox_mode: mode(terms.sandbox),
+            sandbox_mode: terms.sandbox.name(),
             sandbox_permissions: terms.permissions,
             sandbox_available: terms.availability == SandboxAvailability::Available,
             network: opened(terms.sandbox).0,
@@ -373,7 +373,7 @@ fn explain_requirement(
 ) -> ExplainedRequirement {
     let confined_by = |bypass| match (bypass, terms.sandbox) {
         (BypassSandbox::Yes, _) | (_, SandboxPolicy::DangerFullAccess) => "none",
-        (BypassSandbox::No, policy) => mode(policy),
+        (BypassSandbox::No, policy) => policy.name(),
     };
     match requirement(judgement, terms, proposed_rule) {
         ApprovalRequirement::Skip { bypass_sandbox } => ExplainedRequirement::Skip {
@@ -445,15 +445,6 @@ fn rule_sandbox(sandbox: RuleSandbox) -> &'static str {
     match sandbox {
         RuleSandbox::Keep => "keep",
         RuleSandbox::Bypass => "bypass",
-    }
-}
-
-fn mode(policy: &SandboxPolicy) -> &'static str {
-    match policy {
-        SandboxPolicy::ReadOnly => "read-only",
-        SandboxPolicy::WorkspaceWrite { .. } => "workspace-write",
-        SandboxPolicy::DangerFullAccess => "danger-full-access",
-        SandboxPolicy::ExternalSandbox { .. } => "external-sandbox",
     }
 }
 

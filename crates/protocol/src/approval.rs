@@ -246,12 +246,15 @@ impl ExecApprovalRequest {
     /// offered for the session: that is what a grant is for.
     pub fn offers(&self) -> Offers {
         Offers {
-            session: self.grant_offer.is_none()
-                && self.denials.is_empty()
-                && self.more_denials == 0,
+            session: self.grant_offer.is_none() && !self.was_blocked(),
             grant: self.grant_offer.is_some(),
             rule: self.proposed_rule.is_some(),
         }
+    }
+
+    /// Whether it ran, and its sandbox refused something.
+    pub fn was_blocked(&self) -> bool {
+        !self.denials.is_empty() || self.more_denials > 0
     }
 }
 

@@ -2,8 +2,8 @@
 
 use crate::{AgentEvent, ProcessWoke};
 use crate::{
-    ApplyPatchApprovalRequest, ApprovalResponse, CallId, Enforcement, ExecApprovalRequest,
-    ExecToolCallOutput, PatchChange, SandboxType,
+    ApplyPatchApprovalRequest, ApprovalId, ApprovalResponse, CallId, Enforcement,
+    ExecApprovalRequest, ExecToolCallOutput, PatchChange, SandboxType,
 };
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -49,6 +49,17 @@ pub enum Event {
     /// Something happened in the conversation that the session serves.
     #[serde(untagged)]
     Agent(AgentEvent),
+}
+
+impl Event {
+    /// The question that it asks, if it asks one, by what the answer is to name.
+    pub fn asks(&self) -> Option<&ApprovalId> {
+        match self {
+            Self::ExecApprovalRequest(request) => Some(&request.approval_id),
+            Self::ApplyPatchApprovalRequest(request) => Some(&request.approval_id),
+            _ => None,
+        }
+    }
 }
 
 /// What happened in a subagent.

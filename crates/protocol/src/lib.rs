@@ -16,6 +16,7 @@ mod exec;
 mod failure;
 mod lossy;
 mod output;
+mod question;
 mod sandbox_policy;
 mod tool;
 mod unified_exec;
@@ -38,6 +39,7 @@ pub use exec::{DEFAULT_EXEC_TIMEOUT, ExecExpiration, ExecParams, SandboxPermissi
 pub use failure::FailureKind;
 pub use output::{EXIT_CODE_SIGNAL_BASE, EXIT_CODE_TIMEOUT, ExecToolCallOutput, StreamOutput};
 pub use output::{SIGNAL_INTERRUPT, SIGNAL_KILL, Spilled};
+pub use question::{Choice, Detail, Fact, FactKind, ShownQuestion};
 pub use sandbox_policy::{Enforcement, NetworkAccess, SandboxPolicy, SandboxablePreference};
 pub use sandbox_policy::{PROTECTED_NAMES, WritableRoot};
 pub use tool::{ApplyPatchToolCallParams, GrepFilesToolCallParams, ListDirToolCallParams};

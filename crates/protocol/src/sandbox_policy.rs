@@ -103,6 +103,16 @@ impl SandboxPolicy {
         }
     }
 
+    /// Its name, as settings and the wire have it.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::ReadOnly => "read-only",
+            Self::WorkspaceWrite { .. } => "workspace-write",
+            Self::DangerFullAccess => "danger-full-access",
+            Self::ExternalSandbox { .. } => "external-sandbox",
+        }
+    }
+
     /// Whether the network can be reached.
     pub fn network_access(&self) -> NetworkAccess {
         match self {

@@ -269,22 +269,11 @@ impl ToolRuntime<Request> for ServerTool {
         ctx: &ToolCtx<'_>,
     ) -> Answer {
         let params = &request.params;
-        let question = ExecApprovalRequest {
-            approval_id: ctx.next_approval_id(),
-            call_id: ctx.call_id.clone(),
-            agent: ctx.services.agent(),
-            command: params.command.clone(),
-            command_text: resolved_command_text(params, ctx.services.runtime.shell.shell_path()),
-            cwd: params.cwd.clone(),
-            reason: visible(&approval.reason),
-            justification: None,
-            denials: Vec::new(),
-            more_denials: 0,
-            risk: None,
-            proposed_rule: None,
-            grant_offer: None,
-            without_sandbox: approval.without_sandbox,
-        };
+        let text = resolved_command_text(params, ctx.services.runtime.shell.shell_path());
+        let question =
+            ctx.question(params.command.clone(), text, params.cwd.clone(), &approval.reason);
+        let question =
+            ExecApprovalRequest { without_sandbox: approval.without_sandbox, ..question };
         ctx.ask(Question::Exec(Box::new(question))).await
     }
 

@@ -6,8 +6,8 @@ use crate::drive::FRONT_END;
 use crate::question::{Asked, Question};
 use crate::tail::Tail;
 use sandgate_protocol::{
-    AgentEvent, AnsweredBy, ApprovalResponse, CallId, Event, ExecCommandBegin, GrantScope,
-    ReviewDecision, SandboxType, SubAgentEvent,
+    AgentEvent, AnsweredBy, ApprovalResponse, CallId, Event, ExecCommandBegin, ReviewDecision,
+    SandboxType, SubAgentEvent,
 };
 use sandgate_runtime::command_text;
 use std::time::Duration;
@@ -335,7 +335,7 @@ impl App {
     fn answered(&mut self, response: &ApprovalResponse) {
         let at = self.questions.iter().position(|one| *one.id() == response.approval_id);
         let question = at.and_then(|at| self.questions.remove(at));
-        let about = question.map(|one| one.summary()).unwrap_or_default();
+        let about = question.map(|one| one.summary().to_owned()).unwrap_or_default();
         if let Some(next) = self.questions.front_mut() {
             // It has to be seen first, whatever was on the screen.
             next.hidden();
@@ -347,20 +347,10 @@ impl App {
             AnsweredBy::Nobody => "nobody could be asked:".to_owned(),
             AnsweredBy::Cancelled => "called off:".to_owned(),
         };
-        let said = match &response.decision {
-            ReviewDecision::Approved => "yes, once".to_owned(),
-            ReviewDecision::ApprovedForSession => "yes, for the session".to_owned(),
-            ReviewDecision::ApprovedWithRule => "yes, always".to_owned(),
-            ReviewDecision::ApprovedWithGrant { scope: GrantScope::Call } => {
-                "only what was blocked, once".to_owned()
-            }
-            ReviewDecision::ApprovedWithGrant { scope: GrantScope::Session } => {
-                "only what was blocked, for the session".to_owned()
-            }
-            ReviewDecision::Denied { feedback: None } => "no".to_owned(),
-            ReviewDecision::Denied { feedback: Some(text) } => format!("no: {text}"),
-            ReviewDecision::Abort => "no, and stop".to_owned(),
-        };
+        let mut said = response.decision.said().to_owned();
+        if let ReviewDecision::Denied { feedback: Some(text) } = &response.decision {
+            said.push_str(&format!(": {text}"));
+        }
         let text = format!("{who} {said} · {about}");
         self.push(Cell::Decision { approves: response.decision.approves(), text });
     }

@@ -4,7 +4,7 @@
 //! a file is indented behind it. A key counts only after the question has been on the screen, with no key
 //! pressed, for a moment: what was typed for something else answers nothing.
 
-use crate::diff::{self, shown_path};
+use crate::diff;
 use crate::paint::Picture;
 use crate::text::{cut, harmless, harmless_lines, wrap};
 use crate::theme::{ACCENT, BAD, DIM, GOOD, KEY, MIND, PLAIN, STRONG};
@@ -12,10 +12,9 @@ use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 use sandgate_protocol::{
-    ApplyPatchApprovalRequest, ApprovalId, ExecApprovalRequest, GrantScope, ReviewDecision,
-    RiskLevel,
+    ApplyPatchApprovalRequest, ApprovalId, Choice, ExecApprovalRequest, Fact, FactKind,
+    PatchChange, ReviewDecision, ShownQuestion,
 };
-use std::path::Path;
 use std::time::Duration;
 use unicode_width::UnicodeWidthStr as _;
 
@@ -23,8 +22,8 @@ use unicode_width::UnicodeWidthStr as _;
 pub(crate) const GUARD: Duration = Duration::from_millis(300);
 /// How many rows of a long command are shown at least, beside its last.
 const LEAST_SCROLLED: usize = 3;
-/// How many refusals are listed.
-const MOST_DENIALS: usize = 8;
+/// From this width on there is room for a row below the title, and for a column of labels of any length.
+const ROOMY: usize = 60;
 /// The longest sentence to the agent, in bytes.
 const LONGEST_FEEDBACK: usize = 4096;
 
@@ -32,6 +31,8 @@ const LONGEST_FEEDBACK: usize = 4096;
 #[derive(Debug)]
 pub(crate) struct Question {
     pub(crate) asked: Asked,
+    /// The same in words.
+    words: ShownQuestion,
     /// Since when it has been on the screen with no key pressed.
     quiet_since: Option<Duration>,
     page: Page,
@@ -73,7 +74,19 @@ impl Question {
     pub(crate) fn new(asked: Asked) -> Self {
         // A patch begins with what is known of it.
         let seen = matches!(asked, Asked::Patch(_));
-        Self { asked, quiet_since: None, page: Page::Question, scroll: 0, thrown: false, seen }
+        let words = match &asked {
+            Asked::Exec(request) => request.shown(),
+            Asked::Patch(request) => request.shown(),
+        };
+        Self {
+            asked,
+            words,
+            quiet_since: None,
+            page: Page::Question,
+            scroll: 0,
+            thrown: false,
+            seen,
+        }
     }
 
     pub(crate) fn id(&self) -> &ApprovalId {
@@ -84,14 +97,8 @@ impl Question {
     }
 
     /// What it is about, in a few words.
-    pub(crate) fn summary(&self) -> String {
-        match &self.asked {
-            Asked::Exec(request) => request.command_text.replace('\n', " ⏎ "),
-            Asked::Patch(request) => {
-                let paths = request.changes.iter().map(|change| shown_path(&change.path));
-                format!("change {}", paths.collect::<Vec<_>>().join(", "))
-            }
-        }
+    pub(crate) fn summary(&self) -> &str {
+        &self.words.summary
     }
 
     /// It is on the screen.
@@ -107,17 +114,10 @@ impl Question {
     /// What the policy says about the command, or all that there is to say about a patch.
     pub(crate) fn explained(&mut self, text: &str) {
         let text = match &self.asked {
-            Asked::Exec(request) => explained_command(request, text, self.offers_session()),
+            Asked::Exec(_) => explained_command(&self.words, text),
             Asked::Patch(_) => text.to_owned(),
         };
         self.turn_to(Page::Explained(text));
-    }
-
-    fn offers_session(&self) -> bool {
-        match &self.asked {
-            Asked::Exec(request) => request.offers().session,
-            Asked::Patch(request) => request.offers().session,
-        }
     }
 
     /// Takes a key that was pressed at a moment.
@@ -166,24 +166,17 @@ impl Question {
     }
 
     fn choice(&mut self, code: KeyCode) -> Pressed {
-        let (grant, rule) = match &self.asked {
-            Asked::Exec(request) => {
-                (request.grant_offer.is_some(), request.proposed_rule.is_some())
-            }
-            Asked::Patch(_) => (false, false),
-        };
         let is_patch = matches!(self.asked, Asked::Patch(_));
-        let granted = |scope| Pressed::Answer(ReviewDecision::ApprovedWithGrant { scope });
-        match code {
-            KeyCode::Char('y') => return Pressed::Answer(ReviewDecision::Approved),
-            KeyCode::Char('s') if self.offers_session() => {
-                return Pressed::Answer(ReviewDecision::ApprovedForSession);
+        if let KeyCode::Char(letter) = code
+            && let Some(choice) = self.words.by_key(letter.encode_utf8(&mut [0; 4]))
+        {
+            match &choice.answer {
+                ReviewDecision::Denied { .. } => self.page = Page::Telling(String::new()),
+                answer => return Pressed::Answer(answer.clone()),
             }
-            KeyCode::Char('g') if grant => return granted(GrantScope::Call),
-            KeyCode::Char('G') if grant => return granted(GrantScope::Session),
-            KeyCode::Char('r') if rule => return Pressed::Answer(ReviewDecision::ApprovedWithRule),
-            KeyCode::Char('a') => return Pressed::Answer(ReviewDecision::Abort),
-            KeyCode::Char('n') => self.page = Page::Telling(String::new()),
+            return Pressed::Nothing;
+        }
+        match code {
             KeyCode::Char('e') => match self.page {
                 Page::Explained(_) => self.turn_to(Page::Question),
                 _ => return Pressed::Explain,
@@ -217,7 +210,10 @@ impl Question {
         sandbox: &str,
     ) -> Picture {
         let inner = width.saturating_sub(BAR.width()).max(8);
-        let mut rows = vec![self.title(inner, waiting), Line::default()];
+        let mut rows = vec![self.title(inner, waiting)];
+        if inner >= ROOMY {
+            rows.push(Line::default());
+        }
         let (mut body, mut facts) = self.body(inner, sandbox);
         let mut foot = self.foot(inner);
         if foot.len() + 5 > height && !matches!(self.page, Page::Telling(_)) {
@@ -281,18 +277,13 @@ impl Question {
 
     fn bar_style(&self) -> Style {
         match &self.asked {
-            Asked::Exec(request) if !request.denials.is_empty() => BAD,
+            Asked::Exec(request) if request.was_blocked() => BAD,
             _ => MIND,
         }
     }
 
     fn title(&self, width: usize, waiting: usize) -> Line<'static> {
-        let title = match &self.asked {
-            Asked::Exec(request) if !request.denials.is_empty() => "The sandbox blocked this",
-            Asked::Exec(request) if request.without_sandbox => "This wants to leave the sandbox",
-            Asked::Exec(_) => "May this run?",
-            Asked::Patch(_) => "May these files be changed?",
-        };
+        let title = self.words.title;
         let mut spans = vec![Span::styled(title, self.bar_style().patch(STRONG))];
         if waiting > 0 {
             let count = format!("1 of {}", waiting + 1);
@@ -318,10 +309,13 @@ impl Question {
                 }
                 rows
             }
-            (_, Asked::Exec(request)) => {
-                return (command_rows(request, width), command_facts(request, width, sandbox));
+            (_, Asked::Exec(_)) => {
+                return (
+                    command_rows(&self.words, width),
+                    command_facts(&self.words, width, sandbox),
+                );
             }
-            (_, Asked::Patch(request)) => patch_body(request, width),
+            (_, Asked::Patch(request)) => patch_body(&self.words, &request.changes, width),
         };
         (rows, Vec::new())
     }
@@ -344,48 +338,21 @@ impl Question {
     }
 
     /// What can be pressed, and what it means.
-    fn choices(&self) -> Vec<(String, String)> {
-        let mut choices: Vec<(&str, String)> = Vec::new();
-        match &self.asked {
-            Asked::Exec(request) => {
-                if let Some(offer) = &request.grant_offer {
-                    let summary = harmless(&offer.summary);
-                    choices.push(("g", format!("only what was blocked: {summary}")));
-                    choices.push(("G", "the same for the session".to_owned()));
-                }
-                // Whatever is kept of a yes is kept with what it means.
-                let out = if request.without_sandbox { " WITHOUT the sandbox" } else { "" };
-                choices.push(("y", format!("once{out}")));
-                if self.offers_session() {
-                    choices.push(("s", format!("session{out}")));
-                }
-                if let Some(rule) = &request.proposed_rule {
-                    let rule = harmless(&rule.join(" "));
-                    choices.push(("r", format!("always{out} (rule: {rule} …)")));
-                }
-            }
-            Asked::Patch(request) => {
-                choices.push(("y", "once".to_owned()));
-                if self.offers_session() {
-                    choices.push((
-                        "s",
-                        match &request.grant_root {
-                            Some(root) => format!("session: everything in {}", shown_path(root)),
-                            None => "session: these files".to_owned(),
-                        },
-                    ));
-                }
-            }
-        }
-        choices.push(("n", "no, and tell the agent…".to_owned()));
-        choices.push(("a", "abort".to_owned()));
+    fn choices(&self) -> Vec<(&'static str, String)> {
+        let label = |choice: &Choice| match choice.answer {
+            // There follows a line to write in.
+            ReviewDecision::Denied { .. } => format!("{}…", choice.label),
+            _ => harmless(&choice.label),
+        };
+        let offered = self.words.choices.iter();
+        let mut choices: Vec<_> = offered.map(|choice| (choice.key, label(choice))).collect();
         let explained = matches!(self.page, Page::Explained(_));
         choices.push(("e", if explained { "back" } else { "explain" }.to_owned()));
         if matches!(self.asked, Asked::Patch(_)) {
             let shown = self.page == Page::Diff;
             choices.push(("d", if shown { "back" } else { "diff" }.to_owned()));
         }
-        choices.into_iter().map(|(key, what)| (key.to_owned(), what)).collect()
+        choices
     }
 
     /// The question for a screen reader, and for anything else that reads lines.
@@ -399,7 +366,7 @@ impl Question {
         let mut lines: Vec<String> =
             rows.iter().map(|row| format!("  {}", text(row)).trim_end().to_owned()).collect();
         for (key, what) in self.choices() {
-            if !matches!(key.as_str(), "e" | "d") {
+            if !matches!(key, "e" | "d") {
                 lines.push(format!("  {key}: {what}"));
             }
         }
@@ -425,53 +392,39 @@ impl Question {
 }
 
 /// What led to a question, and what each answer to it does.
-fn explained_command(request: &ExecApprovalRequest, policy: &str, session: bool) -> String {
+fn explained_command(question: &ShownQuestion, policy: &str) -> String {
+    let texts = |kind| {
+        let facts = question.facts.iter().filter(move |fact| fact.kind == kind);
+        facts.map(|fact| fact.text.as_str())
+    };
     let mut lines = Vec::new();
-    if request.denials.is_empty() {
+    if texts(FactKind::Blocked).next().is_none() {
         lines.push(policy.trim_end().to_owned());
     } else {
         lines.push(format!("Before it ran, your policy said:\n{}\n", policy.trim_end()));
         lines.push("It ran, and the sandbox blocked:".to_owned());
-        let denials = request.denials.iter().take(MOST_DENIALS);
-        lines.extend(denials.map(|denial| format!("  {denial}")));
-        let hidden = request.denials.len().saturating_sub(MOST_DENIALS) as u64;
-        if hidden + request.more_denials > 0 {
-            lines.push(format!("  {} more", hidden + request.more_denials));
-        }
+        lines.extend(texts(FactKind::Blocked).map(|denial| format!("  {denial}")));
     }
-    lines.push(format!("\nSo you are asked now: {}", request.reason));
-    let place = match request.without_sandbox {
-        true => "WITHOUT the sandbox, with all your rights",
-        false => "as this session's sandbox confines it",
-    };
-    if let Some(offer) = &request.grant_offer {
-        lines.push(format!("g: it runs again in the sandbox, and may also: {}", offer.summary));
-        lines.push("G: the same, and so may others until the session ends".to_owned());
-    }
-    lines.push(format!("y: it runs this once, {place}"));
-    if session {
-        lines.push(format!("s: it runs {place}, and again in this session without a question"));
-    }
-    if let Some(rule) = &request.proposed_rule {
-        let rule = rule.join(" ");
-        lines.push(format!("r: a rule is kept: what begins with {rule} runs unasked, {place}"));
-    }
-    lines.push("n: it does not run; the agent is told so, and goes on".to_owned());
-    lines.push("a: it does not run, and the work stops".to_owned());
+    lines
+        .extend(texts(FactKind::Because).map(|reason| format!("\nSo you are asked now: {reason}")));
+    lines
+        .extend(question.choices.iter().map(|choice| format!("{}: {}", choice.key, choice.effect)));
     lines.join("\n")
 }
 
 /// What stands before every row of a question.
 pub(crate) const BAR: &str = "▌ ";
 
-/// Choices, as many in a row as fit. One that is longer than a row is broken.
-fn flow(choices: &[(String, String)], width: usize) -> Vec<Line<'static>> {
+/// Choices, as many in a row as fit. One that is longer than a row is broken, and behind one that may end in
+/// words of a model there is no other.
+fn flow(choices: &[(&str, String)], width: usize) -> Vec<Line<'static>> {
     let mut rows: Vec<Line<'static>> = Vec::new();
+    let mut ends_in_ours = false;
     for (key, what) in choices {
         let spans = [Span::styled(format!("[{key}] "), KEY), Span::raw(what.clone())];
         let wide: usize = spans.iter().map(Span::width).sum();
         match rows.last_mut() {
-            Some(row) if row.width() + 3 + wide <= width => {
+            Some(row) if ends_in_ours && row.width() + 3 + wide <= width => {
                 row.spans.push(Span::raw("   "));
                 row.spans.extend(spans);
             }
@@ -480,22 +433,53 @@ fn flow(choices: &[(String, String)], width: usize) -> Vec<Line<'static>> {
                 rows.extend(wrap(&Line::from(what), width, &key, &Span::raw("    ")));
             }
         }
+        ends_in_ours = !matches!(*key, "g" | "G" | "s" | "r");
     }
     rows
 }
 
-/// A name and what stands for it, which may be long.
-fn fact(name: &str, value: &Line<'static>, width: usize) -> Vec<Line<'static>> {
-    let lead = Span::styled(format!("{name:<9}"), DIM);
-    wrap(value, width, &lead, &Span::raw(" ".repeat(9)))
+/// What is known, each behind its label, with the words of a model in quotation marks. What a yes does is not
+/// among it: the answers stand just below, and the page of e says what each of them does.
+fn fact_rows(known: &[Fact], sandbox: Option<&str>, width: usize) -> Vec<Line<'static>> {
+    let known = || known.iter().filter(|fact| fact.kind != FactKind::Yes);
+    let least = "sandbox".width();
+    let longest = known().map(|fact| fact.label.width()).max().unwrap_or(0).max(least);
+    // Where there is little room, a long label takes none from the others.
+    let column = if width < ROOMY { least } else { longest };
+    let row = |label: &str, style, value: &Line<'static>| {
+        let lead = Span::styled(format!("{label:<column$}  "), style);
+        wrap(value, width, &lead, &Span::raw(" ".repeat(column + 2)))
+    };
+    let mut rows = Vec::new();
+    for fact in known() {
+        let (label_style, style) = match fact.kind {
+            FactKind::Blocked => (DIM, BAD),
+            FactKind::HighRisk => (BAD.patch(STRONG), PLAIN),
+            FactKind::MediumRisk => (MIND.patch(STRONG), PLAIN),
+            FactKind::LowRisk => (GOOD.patch(STRONG), PLAIN),
+            _ => (DIM, PLAIN),
+        };
+        for (number, line) in harmless_lines(&fact.text).into_iter().enumerate() {
+            let line = match fact.kind.is_said_by_model() {
+                true => format!("“{line}”"),
+                false => line,
+            };
+            let label = if number == 0 { fact.label } else { "" };
+            rows.extend(row(label, label_style, &Line::styled(line, style)));
+        }
+    }
+    rows.extend(
+        sandbox.into_iter().flat_map(|sandbox| row("sandbox", DIM, &Line::raw(sandbox.to_owned()))),
+    );
+    rows
 }
 
-fn command_rows(request: &ExecApprovalRequest, width: usize) -> Vec<Line<'static>> {
+fn command_rows(question: &ShownQuestion, width: usize) -> Vec<Line<'static>> {
     let mut rows = Vec::new();
-    for (number, line) in harmless_lines(&request.command_text).into_iter().enumerate() {
+    for (number, line) in question.subject.iter().enumerate() {
         let mark = if number == 0 { "  $ " } else { "  │ " };
         let (first, rest) = (Span::styled(mark, ACCENT), Span::styled("  ↪ ", DIM));
-        rows.extend(wrap(&Line::styled(line, STRONG), width, &first, &rest));
+        rows.extend(wrap(&Line::styled(harmless(line), STRONG), width, &first, &rest));
     }
     rows
 }
@@ -505,80 +489,26 @@ fn says_something(row: &Line<'_>) -> bool {
     row.spans.iter().skip(1).any(|span| !span.content.trim().is_empty())
 }
 
-fn command_facts(request: &ExecApprovalRequest, width: usize, sandbox: &str) -> Vec<Line<'static>> {
-    let mut rows = Vec::new();
-    let cwd = Span::styled("  in ", DIM);
-    rows.extend(wrap(&Line::raw(shown_path(&request.cwd)), width, &cwd, &Span::raw("     ")));
+fn command_facts(question: &ShownQuestion, width: usize, sandbox: &str) -> Vec<Line<'static>> {
+    let place = harmless(question.place.as_deref().unwrap_or_default());
+    let (first, rest) = (Span::styled("  in ", DIM), Span::raw("     "));
+    let mut rows = wrap(&Line::raw(place), width, &first, &rest);
     rows.push(Line::default());
-    rows.extend(why(&request.reason, width));
-    if let Some(words) = &request.justification {
-        for (number, line) in harmless_lines(words).into_iter().enumerate() {
-            let name = if number == 0 { "it says" } else { "" };
-            rows.extend(fact(name, &Line::from(Span::styled(format!("“{line}”"), PLAIN)), width));
-        }
-    }
-    for denial in request.denials.iter().take(MOST_DENIALS) {
-        rows.extend(fact("blocked", &Line::styled(harmless(&denial.to_string()), BAD), width));
-    }
-    let hidden = request.denials.len().saturating_sub(MOST_DENIALS) as u64 + request.more_denials;
-    if hidden > 0 {
-        rows.extend(fact("blocked", &Line::styled(format!("{hidden} more"), BAD), width));
-    }
-    if let Some(risk) = &request.risk {
-        let (word, style) = match risk.risk_level {
-            RiskLevel::Low => ("LOW", GOOD),
-            RiskLevel::Medium => ("MEDIUM", MIND),
-            RiskLevel::High => ("HIGH", BAD),
-        };
-        let about = harmless_lines(&risk.description).join(" ");
-        let line = Line::from(vec![
-            Span::styled(word, style.patch(STRONG)),
-            Span::raw(format!("  {about}")),
-        ]);
-        rows.extend(fact("risk", &line, width));
-    }
-    let confined = match request.without_sandbox {
-        true => Line::from(vec![
-            Span::raw(sandbox.to_owned()),
-            Span::styled(" · once runs it without any", MIND),
-        ]),
-        false => Line::raw(sandbox.to_owned()),
-    };
-    rows.extend(fact("sandbox", &confined, width));
-    rows.extend(asker(request.agent.as_deref(), width));
+    rows.extend(fact_rows(&question.facts, Some(sandbox), width));
     rows
 }
 
-fn patch_body(request: &ApplyPatchApprovalRequest, width: usize) -> Vec<Line<'static>> {
-    let mut rows = diff::files(&request.changes, None, width);
+fn patch_body(
+    question: &ShownQuestion,
+    changes: &[PatchChange],
+    width: usize,
+) -> Vec<Line<'static>> {
+    let mut rows = diff::files(changes, None, width);
     rows.push(Line::default());
-    rows.extend(why(&request.reason, width));
-    if let Some(root) = &request.grant_root {
-        rows.extend(fact("opens", &Line::raw(root_text(root)), width));
-    }
-    rows.extend(asker(request.agent.as_deref(), width));
+    rows.extend(fact_rows(&question.facts, None, width));
     rows.push(Line::default());
-    for change in &request.changes {
+    for change in changes {
         rows.extend(diff::unified(&change.diff, width));
     }
     rows
-}
-
-fn root_text(root: &Path) -> String {
-    format!("{}, if you say session", shown_path(root))
-}
-
-fn why(reason: &str, width: usize) -> Vec<Line<'static>> {
-    let mut rows = Vec::new();
-    for (number, line) in harmless_lines(reason).into_iter().enumerate() {
-        rows.extend(fact(if number == 0 { "why" } else { "" }, &Line::raw(line), width));
-    }
-    rows
-}
-
-fn asker(agent: Option<&str>, width: usize) -> Vec<Line<'static>> {
-    match agent {
-        Some(agent) => fact("asks", &Line::raw(format!("the subagent {}", harmless(agent))), width),
-        None => Vec::new(),
-    }
 }

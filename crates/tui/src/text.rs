@@ -216,7 +216,15 @@ pub(crate) fn wrap(
             if grapheme.chars().any(|c| c.is_control() || is_invisible(c)) {
                 continue;
             }
-            row.push(grapheme, style, room, &mut rows);
+            match grapheme.width() > room {
+                // Its parts may fit where it does not.
+                true => {
+                    for part in grapheme.split_inclusive(|_: char| true) {
+                        row.push(part, style, room, &mut rows);
+                    }
+                }
+                false => row.push(grapheme, style, room, &mut rows),
+            }
         }
     }
     rows.push(row.cells);
@@ -324,6 +332,8 @@ mod tests {
         assert_eq!(rows("one two three", 8), ["one two", "three"]);
         assert_eq!(rows("abcdefghij", 4), ["abcd", "efgh", "ij"]);
         assert_eq!(rows("", 4), [""]);
+        // What is one to the eye may be wider than a row.
+        assert_eq!(rows("\u{1fa80}\u{11440}", 2), ["\u{1fa80}", "\u{11440}"]);
     }
 
     proptest! {

@@ -6,8 +6,8 @@ use super::result::output;
 use rmcp::model::{CallToolRequestParams, CallToolResponse, JsonObject, Tool};
 use sandgate_config::McpServer;
 use sandgate_protocol::{
-    AskForApproval, CodexErr, Denials, ExecApprovalRequest, SandboxPermissions, SandboxPolicy,
-    SandboxablePreference, ToolOutput, visible, visible_line,
+    AskForApproval, CodexErr, Denials, SandboxPermissions, SandboxPolicy, SandboxablePreference,
+    ToolOutput, visible, visible_line,
 };
 use sandgate_runtime::audit::{Ended, Judged, Record, RiskClass};
 use sandgate_runtime::{
@@ -146,22 +146,9 @@ impl ToolRuntime<McpCall> for McpTool {
     ) -> Answer {
         let arguments = serde_json::to_string_pretty(&request.arguments).unwrap_or_default();
         let (server, tool) = (&self.server, visible_line(&self.tool));
-        let question = ExecApprovalRequest {
-            approval_id: ctx.next_approval_id(),
-            call_id: ctx.call_id.clone(),
-            agent: None,
-            command: vec![request.name.clone(), request.text.clone()],
-            command_text: format!("MCP server {server}, tool {tool}: {}", visible(&arguments)),
-            cwd: request.workspace.clone(),
-            reason: visible(&approval.reason),
-            justification: None,
-            denials: Vec::new(),
-            more_denials: 0,
-            risk: None,
-            proposed_rule: None,
-            grant_offer: None,
-            without_sandbox: false,
-        };
+        let text = format!("MCP server {server}, tool {tool}: {}", visible(&arguments));
+        let command = vec![request.name.clone(), request.text.clone()];
+        let question = ctx.question(command, text, request.workspace.clone(), &approval.reason);
         ctx.ask(Question::Exec(Box::new(question))).await
     }
 

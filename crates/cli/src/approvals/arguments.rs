@@ -14,7 +14,7 @@ Examples:
 
 An answer is approve (this once), session (the same for the rest of its session), grant and
 grant-session (open only what was blocked), rule (keep the proposed rule), deny, or abort (no, and
-stop everything). The first answer counts, wherever it is given.
+stop the work). The first answer counts, wherever it is given.
 
 Of an id, what stands before the - may be shortened as long as it is that of one sandgate.
 

@@ -1,6 +1,6 @@
 //! Open questions, as people see them.
 
-use crate::decide::summary;
+use crate::decide::sentence;
 use jiff::Timestamp;
 use sandgate_protocol::visible_line;
 use sandgate_runtime::PendingQuestion;
@@ -8,8 +8,8 @@ use sandgate_runtime::PendingQuestion;
 /// Draws them, two lines each: who asks and since when, and what.
 pub(super) fn draw(questions: &[PendingQuestion]) -> String {
     let draw = |one: &PendingQuestion| {
-        let asked = summary(&one.question.question).unwrap_or_default();
-        format!("{}  {}\n    {}\n", visible_line(&one.question.id), who(one), visible_line(&asked))
+        let asked = sentence(&one.question.question);
+        format!("{}  {}\n    {asked}\n", visible_line(&one.question.id), who(one))
     };
     questions.iter().map(draw).collect()
 }

@@ -137,7 +137,7 @@ async fn at_terminal(desks: &Desks) -> Ended {
             (event, decision) = decider.decided() => {
                 // The terminal is gone, or nothing more will be typed there.
                 let Some(decision) = decision else { return Ok(0) };
-                let Some(id) = approval_id(&event) else { continue };
+                let Some(id) = event.asks() else { continue };
                 // Somebody else may have been faster.
                 if let Err(error) = desks.answer(id.as_str(), decision).await {
                     let error = visible_line(&error.to_string());
@@ -175,12 +175,4 @@ fn by_own_id(pending: &PendingQuestion) -> Option<Event> {
         _ => return None,
     }
     Some(event)
-}
-
-fn approval_id(event: &Event) -> Option<&ApprovalId> {
-    match event {
-        Event::ExecApprovalRequest(request) => Some(&request.approval_id),
-        Event::ApplyPatchApprovalRequest(request) => Some(&request.approval_id),
-        _ => None,
-    }
 }

@@ -1,8 +1,8 @@
 //! Rows in a person's words.
 
 use super::calls::{Asked, Call, Decided, End, Terms};
+use sandgate_protocol::SandboxType;
 use sandgate_protocol::visible_line as shown;
-use sandgate_protocol::{SandboxPolicy, SandboxType};
 use sandgate_runtime::audit::{ChangeKind, DecidedBy, DecisionKind, PatchedFile, Record};
 
 /// What a call was about.
@@ -124,7 +124,7 @@ pub(super) fn event(record: &Record) -> String {
             },
             session.front_end,
             session.workspace,
-            policy(&session.sandbox_policy),
+            session.sandbox_policy.name(),
             serde_json::to_value(session.approval_policy)
                 .ok()
                 .and_then(|word| word.as_str().map(str::to_owned))
@@ -140,15 +140,6 @@ pub(super) fn event(record: &Record) -> String {
         _ => "something that only a later version of sandgate can read".to_owned(),
     };
     shown(&text)
-}
-
-fn policy(policy: &SandboxPolicy) -> &'static str {
-    match policy {
-        SandboxPolicy::ReadOnly => "read-only",
-        SandboxPolicy::WorkspaceWrite { .. } => "workspace-write",
-        SandboxPolicy::DangerFullAccess => "danger-full-access",
-        SandboxPolicy::ExternalSandbox { .. } => "external-sandbox",
-    }
 }
 
 #[cfg(test)]

@@ -10,7 +10,10 @@ pub(crate) use prompt::{ask_person, is_person_there};
 pub(crate) use words::{Prepared, decision};
 
 use crate::notes;
-use sandgate_protocol::{AnsweredBy, ApprovalId, Event, ReviewDecision, visible_line};
+use prompt::Page;
+use sandgate_protocol::{
+    AnsweredBy, ApprovalId, Event, ReviewDecision, ShownQuestion, visible_line,
+};
 use sandgate_runtime::{AnswerError, Approver};
 use std::collections::VecDeque;
 use std::io::Write as _;
@@ -150,7 +153,7 @@ impl Decider {
             let said = over_by(&response.answered_by, &response.decision);
             return self.take_back(&response.approval_id, &said);
         }
-        if question(event).is_some() {
+        if event.asks().is_some() {
             self.hear_from(event, String::new());
         }
         None
@@ -166,7 +169,7 @@ impl Decider {
 
     /// Takes a question back, for this reason.
     pub(crate) fn take_back(&mut self, id: &ApprovalId, said: &str) -> Option<Event> {
-        let is_it = |open: &Open| question(&open.question).is_some_and(|(asked, _)| asked == id);
+        let is_it = |open: &Open| open.question.asks() == Some(id);
         let at = self.open.iter().position(is_it)?;
         let open = self.open.remove(at)?;
         if at == 0 {
@@ -181,16 +184,16 @@ impl Decider {
     /// Asks the first open question, where that takes time.
     fn ask(&mut self) {
         let Some(open) = self.open.front() else { return };
-        let Some((_, question)) = question(&open.question) else { return };
+        let Some(page) = Page::of(&open.question) else { return };
         match &self.answers {
             Answers::Terminal(terminal) => {
                 let (answer, asked) = oneshot::channel();
                 // If that fails the sender is dropped, which counts as a terminal that is gone.
-                terminal.ask(&open.heading, &question, self.feedback, answer);
+                terminal.ask(&open.heading, page, self.feedback, answer);
                 self.asked = Some(asked);
             }
             Answers::Elsewhere => {
-                let what = visible_line(&question.summary());
+                let what = sentence(&open.question);
                 let what = format!("waiting for an answer by sandgate approvals: {what}");
                 let _ = std::io::stderr().write_all(&notes::status(&what));
             }
@@ -220,9 +223,9 @@ impl Decider {
     pub(crate) async fn decide(&mut self) -> (ApprovalId, ReviewDecision) {
         loop {
             let (event, decision) = self.decided().await;
-            let Some((id, question)) = question(&event) else { continue };
+            let Some(id) = event.asks() else { continue };
             let decision = decision.unwrap_or_else(|| {
-                self.unanswered.push(question.summary());
+                self.unanswered.push(sentence(&event));
                 ReviewDecision::DENIED
             });
             return (id.clone(), decision);
@@ -246,7 +249,7 @@ impl Decider {
         decision: Option<ReviewDecision>,
         approver: Option<&Approver>,
     ) -> Option<ReviewDecision> {
-        let (id, question) = question(event)?;
+        let id = event.asks()?;
         let approver = approver?;
         let answered = decision.map(|decision| (approver.answer(id, decision.clone()), decision));
         match answered {
@@ -255,7 +258,7 @@ impl Decider {
             Some((Err(error), _)) if !matches!(error, AnswerError::NotOffered { .. }) => None,
             // No, because there is no answer to this.
             Some((Err(_), _)) | None => {
-                self.unanswered.push(question.summary());
+                self.unanswered.push(sentence(event));
                 let _ = approver.answer(id, ReviewDecision::DENIED);
                 Some(ReviewDecision::DENIED)
             }
@@ -276,19 +279,6 @@ pub(crate) fn over_by(answered_by: &AnsweredBy, decision: &ReviewDecision) -> St
 }
 
 /// A question as one sentence.
-pub(crate) fn summary(event: &Event) -> Option<String> {
-    question(event).map(|(_, question)| question.summary())
-}
-
-/// What an event asks, if it asks something.
-fn question(event: &Event) -> Option<(&ApprovalId, prompt::Question<'_>)> {
-    match event {
-        Event::ExecApprovalRequest(request) => {
-            Some((&request.approval_id, prompt::Question::Exec(request)))
-        }
-        Event::ApplyPatchApprovalRequest(request) => {
-            Some((&request.approval_id, prompt::Question::Patch(request)))
-        }
-        _ => None,
-    }
+pub(crate) fn sentence(event: &Event) -> String {
+    ShownQuestion::of(event).map(|question| question.sentence()).unwrap_or_default()
 }

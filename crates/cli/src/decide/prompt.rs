@@ -4,18 +4,13 @@ use super::Feedback;
 use super::words::decision;
 use anstream::{AutoStream, ColorChoice};
 use anstyle::{AnsiColor, Effects, Style};
-use sandgate_protocol::{
-    ApplyPatchApprovalRequest, ExecApprovalRequest, Offers, PatchChange, PatchChangeKind,
-    ReviewDecision, visible, visible_line, visible_remark,
-};
+use sandgate_protocol::{Choice, Event, PatchChange, ReviewDecision, ShownQuestion, visible};
 use std::fmt::Write as _;
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead as _, BufReader, IsTerminal as _, Write as _};
-use std::path::Path;
 use tokio::sync::oneshot;
 
-/// How many refusals and how many lines of a diff are shown.
-const MOST_DENIALS: usize = 8;
+/// How many lines of a diff are shown.
 const MOST_DIFF_LINES: usize = 200;
 
 const TITLE: Style = AnsiColor::Yellow.on_default().effects(Effects::BOLD);
@@ -26,12 +21,6 @@ const REMOVED: Style = AnsiColor::Red.on_default();
 /// The terminal that the person sits at, whatever the standard streams are.
 pub(super) struct Terminal {
     file: File,
-}
-
-/// What the person is asked.
-pub(super) enum Question<'a> {
-    Exec(&'a ExecApprovalRequest),
-    Patch(&'a ApplyPatchApprovalRequest),
 }
 
 impl Terminal {
@@ -52,17 +41,17 @@ impl Terminal {
     pub(super) fn ask(
         &self,
         heading: &str,
-        question: &Question<'_>,
+        page: Page,
         feedback: Feedback,
         answer: oneshot::Sender<Option<ReviewDecision>>,
     ) {
         let Ok(terminal) = self.file.try_clone() else { return };
         let colours = AutoStream::choice(&terminal);
-        let (shown, choices) = (heading.to_owned() + &question.shown(), question.choices(feedback));
-        let offers = question.offers();
+        let (shown, choices) = (heading.to_owned() + &page.shown(), page.choices(feedback));
         let reading = std::thread::Builder::new().name("question".to_owned());
         // If it cannot be started, the sender is dropped with it.
         let _ = reading.spawn(move || {
+            let offers = |decision: &_| page.question.offers(decision);
             let is_over = || answer.is_closed();
             let decision = converse(&terminal, colours, &shown, &choices, offers, is_over);
             // Nobody may be waiting any more.
@@ -108,7 +97,7 @@ fn converse(
     colours: ColorChoice,
     shown: &str,
     choices: &str,
-    offers: Offers,
+    offers: impl Fn(&ReviewDecision) -> bool,
     is_over: impl Fn() -> bool,
 ) -> Option<ReviewDecision> {
     if std::env::var_os("TERM").is_none_or(|term| term != "dumb") {
@@ -127,7 +116,7 @@ fn converse(
         if answers.read_line(&mut line).ok()? == 0 {
             return None;
         }
-        match decision(&line).filter(|decision| offers.has(decision)) {
+        match decision(&line).filter(&offers) {
             Some(decision) => return Some(decision),
             None => writeln!(page, "Please type one of the letters.").ok()?,
         }
@@ -171,184 +160,88 @@ fn wait_for_typing(_: &File, is_over: impl Fn() -> bool) -> Option<()> {
     (!is_over()).then_some(())
 }
 
-impl Question<'_> {
-    /// What is asked, as one sentence.
-    pub(super) fn summary(&self) -> String {
-        let (asked, agent) = match self {
-            Self::Exec(request) => {
-                let command = request.command_text.replace('\n', "\\n");
-                (format!("may this run? {command} ({})", request.reason), &request.agent)
-            }
-            Self::Patch(request) => {
-                let files: Vec<String> = request.changes.iter().map(shown_paths).collect();
-                let files = files.join(", ");
-                (format!("may this change {files}? ({})", request.reason), &request.agent)
-            }
+/// What is asked, in the form that a terminal shows.
+#[derive(Debug)]
+pub(super) struct Page {
+    question: ShownQuestion,
+    /// What would change, of a patch.
+    diff: String,
+}
+
+impl Page {
+    /// The question that an event asks, if it asks one.
+    pub(super) fn of(event: &Event) -> Option<Self> {
+        let question = ShownQuestion::of(event)?;
+        let diff = match event {
+            Event::ApplyPatchApprovalRequest(request) => shown_diff(&request.changes),
+            _ => String::new(),
         };
-        match agent {
-            Some(agent) => format!("{}: {asked}", asked_by(agent)),
-            None => asked,
-        }
+        Some(Self { question, diff })
     }
 
     /// All that the person should know.
     fn shown(&self) -> String {
-        match self {
-            Self::Exec(request) => shown_command(request),
-            Self::Patch(request) => shown_patch(request),
+        let ShownQuestion { title, subject, place, facts, .. } = &self.question;
+        // Writing to a string does not fail.
+        let mut text = format!("\n{TITLE}{title}{TITLE:#}\n\n");
+        if place.is_none() {
+            for file in subject {
+                let _ = writeln!(text, "  {file}");
+            }
+            let _ = writeln!(text, "\n{}", self.diff);
         }
-    }
-
-    fn offers(&self) -> Offers {
-        match self {
-            Self::Exec(request) => request.offers(),
-            Self::Patch(request) => request.offers(),
+        for fact in facts {
+            let _ = writeln!(text, "  {fact}");
         }
+        if let Some(place) = place {
+            // Last, just above the choices: nothing that was said of it can push it off the screen.
+            let command = subject.join(&format!("{STRONG:#}\n    {STRONG}"));
+            let _ = writeln!(text, "\n  $ {STRONG}{command}{STRONG:#}\n  in {place}");
+        }
+        text.push('\n');
+        text
     }
 
     /// What the person can answer.
     fn choices(&self, feedback: Feedback) -> String {
-        let offers = self.offers();
-        let mut choices = Vec::new();
-        match self {
-            Self::Exec(request) => {
-                if let Some(offer) = &request.grant_offer {
-                    choices.push(format!("  [g] only let it {}", offer.summary));
-                    choices.push("  [gs] the same for the rest of the session".to_owned());
-                }
-                let (once, more) = match request.without_sandbox {
-                    true => ("yes, without the sandbox", "yes, without the sandbox,"),
-                    false => ("yes, once", "yes,"),
-                };
-                choices.push(format!("  [y] {once}"));
-                if offers.session {
-                    choices.push(format!("  [s] {more} and for the rest of the session"));
-                }
-                if let Some(rule) = &request.proposed_rule {
-                    let words = visible_line(&rule.join(" "));
-                    let always = "always for commands that begin with";
-                    choices.push(format!("  [r] {more} {always}: {words}"));
-                }
-            }
-            Self::Patch(request) => {
-                choices.push("  [y] yes, once".to_owned());
-                let more = match &request.grant_root {
-                    Some(root) => {
-                        format!("  [s] yes, and to everything in {}", shown_path(root))
-                    }
-                    None => "  [s] yes, and to these files for the rest of the session".to_owned(),
-                };
-                if offers.session {
-                    choices.push(more);
-                }
-            }
-        }
         let heard = match feedback {
-            Feedback::ToModel => "told to the model",
-            Feedback::ToRecord => "recorded",
+            Feedback::ToModel => "; what you write after it is told to the model",
+            Feedback::ToRecord => "; what you write after it is recorded",
         };
-        choices.push(format!("  [n] no; what you write after it is {heard}"));
-        choices.push("  [a] no, and stop everything".to_owned());
-        choices.join("\n")
-    }
-}
-
-/// A path on one line, whatever its name holds.
-fn shown_path(path: &Path) -> String {
-    visible_line(&path.to_string_lossy())
-}
-
-/// All that a change writes to: the file, and where it goes if it moves.
-fn shown_paths(change: &PatchChange) -> String {
-    match &change.moved_to {
-        Some(target) => format!("{} -> {}", shown_path(&change.path), shown_path(target)),
-        None => shown_path(&change.path),
-    }
-}
-
-/// Text whose further lines cannot be taken for ours.
-fn indented(text: &str) -> String {
-    text.replace('\n', "\n    ")
-}
-
-fn shown_command(request: &ExecApprovalRequest) -> String {
-    let mut text = String::new();
-    let title =
-        if request.denials.is_empty() { "May this run?" } else { "The sandbox blocked this." };
-    // Writing to a string does not fail.
-    let _ = writeln!(text, "\n{TITLE}{title}{TITLE:#}\n");
-    for denial in request.denials.iter().take(MOST_DENIALS) {
-        let _ = writeln!(text, "  blocked: {}", visible_line(&denial.to_string()));
-    }
-    let hidden = request.denials.len().saturating_sub(MOST_DENIALS) as u64 + request.more_denials;
-    if hidden > 0 {
-        let _ = writeln!(text, "  blocked: {hidden} more");
-    }
-    if let Some(agent) = &request.agent {
-        let _ = writeln!(text, "  {}", asked_by(agent));
-    }
-    let _ = writeln!(text, "  because: {}", indented(&request.reason));
-    if let Some(why) = &request.justification {
-        let _ = writeln!(text, "  the model says: | {}", visible_remark(why));
-    }
-    if let Some(risk) = &request.risk {
-        let description = visible_remark(&risk.description);
-        let _ = writeln!(text, "  risk: {:?}. | {description}", risk.risk_level);
-    }
-    // Last, just above the choices: nothing that was said of it can push it off the screen.
-    text.push('\n');
-    for (index, line) in request.command_text.lines().enumerate() {
-        let mark = if index == 0 { "$" } else { " " };
-        let _ = writeln!(text, "  {mark} {STRONG}{line}{STRONG:#}");
-    }
-    let _ = writeln!(text, "  in {}\n", shown_path(&request.cwd));
-    text
-}
-
-fn shown_patch(request: &ApplyPatchApprovalRequest) -> String {
-    let mut text = String::new();
-    // Writing to a string does not fail.
-    let _ = writeln!(text, "\n{TITLE}May these files be changed?{TITLE:#}\n");
-    for change in &request.changes {
-        let letter = match change.kind {
-            PatchChangeKind::Add => 'A',
-            PatchChangeKind::Delete => 'D',
-            PatchChangeKind::Update => 'M',
+        let line = |Choice { key, label, answer, .. }: &Choice| match answer {
+            ReviewDecision::Denied { .. } => format!("  [{key}] {label}{heard}"),
+            _ => format!("  [{key}] {label}"),
         };
-        let _ = writeln!(text, "  {letter} {}", shown_paths(change));
+        self.question.choices.iter().map(line).collect::<Vec<_>>().join("\n")
     }
-    text.push('\n');
-    let lines = request.changes.iter().flat_map(|change| change.diff.lines());
+}
+
+/// The changes of a patch, as many lines as fit a few screens.
+fn shown_diff(changes: &[PatchChange]) -> String {
+    let mut text = String::new();
+    let lines = changes.iter().flat_map(|change| change.diff.lines());
     for line in lines.clone().take(MOST_DIFF_LINES) {
         let style = match line.as_bytes().first() {
             Some(b'+') => ADDED,
             Some(b'-') => REMOVED,
             _ => Style::new(),
         };
+        // Writing to a string does not fail.
         let _ = writeln!(text, "  {style}{}{style:#}", visible(line));
     }
     let hidden = lines.count().saturating_sub(MOST_DIFF_LINES);
     if hidden > 0 {
         let _ = writeln!(text, "  [{hidden} more lines are not shown]");
     }
-    text.push('\n');
-    if let Some(agent) = &request.agent {
-        let _ = writeln!(text, "  {}", asked_by(agent));
-    }
-    let _ = writeln!(text, "  because: {}\n", indented(&request.reason));
     text
-}
-
-/// Who asks, when it is not the session itself.
-fn asked_by(agent: &str) -> String {
-    format!("asked by the subagent {}", visible_line(agent))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use sandgate_protocol::{
-        ApprovalId, CallId, DenialEvidence, DenialRule, DeniedOperation, GrantOffer,
+        ApplyPatchApprovalRequest, ApprovalId, CallId, DenialEvidence, DenialRule, DeniedOperation,
+        ExecApprovalRequest, GrantOffer, PatchChangeKind,
     };
 
     fn request() -> ExecApprovalRequest {
@@ -380,10 +273,18 @@ mod tests {
         }
     }
 
+    fn command_page(request: &ExecApprovalRequest) -> Page {
+        Page::of(&Event::ExecApprovalRequest(Box::new(request.clone()))).unwrap()
+    }
+
+    fn patch_page(request: ApplyPatchApprovalRequest) -> Page {
+        Page::of(&Event::ApplyPatchApprovalRequest(Box::new(request))).unwrap()
+    }
+
     /// A question without its colours.
     fn plain(request: &ExecApprovalRequest) -> String {
-        let question = Question::Exec(request);
-        let text = question.shown() + &question.choices(Feedback::ToModel);
+        let page = command_page(request);
+        let text = page.shown() + &page.choices(Feedback::ToModel);
         anstream::adapter::strip_str(&text).to_string()
     }
 
@@ -439,17 +340,18 @@ mod tests {
     /// spec SUB.4: A question of a subagent says who asks, whether it is about a command or a patch.
     #[test]
     fn a_question_of_a_subagent_says_who_asks() {
-        let who = "asked by the subagent review-1/tests-2";
+        let who = "asked by: the subagent review-1/tests-2";
         let mut command = request();
         command.agent = Some("review-1/tests-2".to_owned());
         let mut patch = patch();
         patch.agent = command.agent.clone();
-        for question in [Question::Exec(&command), Question::Patch(&patch)] {
-            let shown = question.shown();
+        for page in [command_page(&command), patch_page(patch)] {
+            let shown = page.shown();
             assert_eq!(shown.lines().filter(|line| line.trim() == who).count(), 1, "{shown}");
-            assert!(question.summary().starts_with(&format!("{who}: may this")));
+            let sentence = page.question.sentence();
+            assert!(sentence.starts_with("asked by the subagent review-1/tests-2: "), "{sentence}");
         }
-        assert!(!Question::Exec(&request()).shown().contains("subagent"));
+        assert!(!command_page(&request()).shown().contains("subagent"));
     }
 
     fn patch() -> ApplyPatchApprovalRequest {
@@ -475,29 +377,24 @@ mod tests {
     /// it moves, however long the changes are.
     #[test]
     fn where_a_file_is_moved_to_is_part_of_the_question() {
-        let request = patch();
-        let question = Question::Patch(&request);
-        let shown = anstream::adapter::strip_str(&question.shown()).to_string();
+        let page = patch_page(patch());
+        let shown = anstream::adapter::strip_str(&page.shown()).to_string();
         for line in ["  M /ws/a", "  M /ws/b -> /home/me/.ssh/authorized_keys"] {
             assert!(shown.lines().any(|shown| shown == line), "{shown}");
         }
         assert!(shown.contains("[200 more lines are not shown]"), "{shown}");
-        let summary = question.summary();
-        assert!(summary.contains("/ws/b -> /home/me/.ssh/authorized_keys"), "{summary}");
+        let sentence = page.question.sentence();
+        assert!(sentence.contains("/ws/b -> /home/me/.ssh/authorized_keys"), "{sentence}");
     }
 
     #[test]
     fn the_rest_of_the_session_is_offered_only_where_an_answer_is_remembered() {
         for only_once in [false, true] {
-            let request = ApplyPatchApprovalRequest { only_once, ..patch() };
-            let question = Question::Patch(&request);
-            let choices = question.choices(Feedback::ToModel);
+            let page = patch_page(ApplyPatchApprovalRequest { only_once, ..patch() });
+            let choices = page.choices(Feedback::ToModel);
             assert_eq!(choices.contains("[s]"), !only_once, "{choices}");
-            assert_eq!(
-                question.offers().has(&ReviewDecision::ApprovedForSession),
-                !only_once,
-                "{choices}"
-            );
+            let offered = page.question.offers(&ReviewDecision::ApprovedForSession);
+            assert_eq!(offered, !only_once, "{choices}");
         }
     }
 

@@ -1,6 +1,6 @@
 //! Answers as words: what a person types, and what stands in a file of prepared answers.
 
-use sandgate_protocol::{GrantScope, ReviewDecision};
+use sandgate_protocol::ReviewDecision;
 use std::collections::VecDeque;
 use std::io;
 use std::path::Path;
@@ -15,18 +15,17 @@ pub(crate) fn decision(text: &str) -> Option<ReviewDecision> {
     let text = text.trim();
     let (word, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
     let feedback = Some(rest.trim().to_owned()).filter(|rest| !rest.is_empty());
-    let decision = match word {
-        "y" | "yes" | "approve" => ReviewDecision::Approved,
-        "s" | "session" => ReviewDecision::ApprovedForSession,
-        "g" | "grant" => ReviewDecision::ApprovedWithGrant { scope: GrantScope::Call },
-        "gs" | "grant-session" => ReviewDecision::ApprovedWithGrant { scope: GrantScope::Session },
-        "r" | "rule" => ReviewDecision::ApprovedWithRule,
-        "n" | "no" | "deny" => return Some(ReviewDecision::Denied { feedback }),
-        "a" | "abort" => ReviewDecision::Abort,
-        _ => return None,
+    let name = match word {
+        "yes" => "approve",
+        "no" => "deny",
+        "gs" => "grant-session",
+        word => word,
     };
-    // Whoever says more than yes may mean something else than yes.
-    feedback.is_none().then_some(decision)
+    match ReviewDecision::called(name)? {
+        ReviewDecision::Denied { .. } => Some(ReviewDecision::Denied { feedback }),
+        // Whoever says more than yes may mean something else than yes.
+        decision => feedback.is_none().then_some(decision),
+    }
 }
 
 /// Answers that were prepared.
@@ -83,6 +82,7 @@ impl Prepared {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use sandgate_protocol::GrantScope;
 
     #[test]
     fn words_mean_what_they_say() {
@@ -91,6 +91,7 @@ mod tests {
             (" approve\n", ReviewDecision::Approved),
             ("session", ReviewDecision::ApprovedForSession),
             ("g", ReviewDecision::ApprovedWithGrant { scope: GrantScope::Call }),
+            ("G", ReviewDecision::ApprovedWithGrant { scope: GrantScope::Session }),
             ("gs", ReviewDecision::ApprovedWithGrant { scope: GrantScope::Session }),
             ("rule", ReviewDecision::ApprovedWithRule),
             ("n", ReviewDecision::DENIED),

@@ -269,11 +269,11 @@ impl Watch {
                 exit::NOBODY_DECIDED
             }
             CodexErr::ApprovalTimeout => {
-                complain(&format!("nobody answered in time: may this run? {text}"), None);
+                complain(&format!("nobody answered in time: May this run? {text}"), None);
                 exit::NOBODY_DECIDED
             }
             CodexErr::ApprovalDenied { .. } if self.unanswered => {
-                complain(&format!("there was no answer to: may this run? {text}"), None);
+                complain(&format!("there was no answer to: May this run? {text}"), None);
                 exit::NOBODY_DECIDED
             }
             CodexErr::ApprovalDenied { feedback } => {

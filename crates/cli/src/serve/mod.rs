@@ -12,7 +12,7 @@ use crate::signals::Signals;
 use crate::telemetry::{self, Figures};
 use crate::{exit, notes};
 use door::{Door, Listen};
-use sandgate_protocol::{Event, visible_line};
+use sandgate_protocol::{ShownQuestion, visible_line};
 use sandgate_runtime::{Desk, OpenQuestion, Runtime, Stop};
 use sandgate_server::http::{Limits, Reached, Server, ServerOptions, Tokens, serve as serve_http};
 use std::collections::BTreeSet;
@@ -172,10 +172,8 @@ fn news(open: &[OpenQuestion], known: &BTreeSet<String>) -> Option<String> {
     let how = "answer in the console or with sandgate approvals";
     let mut new = open.iter().filter(|question| !known.contains(&question.id));
     let (first, others) = (new.next()?, new.count());
-    let what = match &first.question {
-        Event::ExecApprovalRequest(request) => request.command_text.clone(),
-        _ => "changes to files".to_owned(),
-    };
+    let what =
+        ShownQuestion::of(&first.question).map(|question| question.summary).unwrap_or_default();
     let mut shown: String = what.chars().take(MOST_SHOWN).collect();
     if shown.len() < what.len() {
         shown.push('…');
@@ -184,7 +182,7 @@ fn news(open: &[OpenQuestion], known: &BTreeSet<String>) -> Option<String> {
         0 => String::new(),
         others => format!(", and {others} more"),
     };
-    Some(visible_line(&format!("a question waits: {shown}{more}; {how}")))
+    Some(format!("a question waits: {shown}{more}; {how}"))
 }
 
 #[cfg(test)]

@@ -317,14 +317,9 @@ fn shortened(question: &Event) -> Option<Event> {
 
 async fn listen(desk: Arc<Desk>, mut events: Events, approver: Arc<Approver>, asker: Asker) {
     while let Some(event) = events.next().await {
-        match &event.event {
-            question @ Event::ExecApprovalRequest(request) => {
-                desk.lay(&asker, &approver, &request.approval_id, question);
-            }
-            question @ Event::ApplyPatchApprovalRequest(request) => {
-                desk.lay(&asker, &approver, &request.approval_id, question);
-            }
-            Event::ApprovalResponse(response) => desk.settle(&approver, response),
+        match (event.event.asks(), &event.event) {
+            (Some(id), question) => desk.lay(&asker, &approver, id, question),
+            (None, Event::ApprovalResponse(response)) => desk.settle(&approver, response),
             _ => {}
         }
     }

@@ -8,10 +8,10 @@ use crate::tools::{AskedCommand, run_command};
 use sandgate_policy::Extras;
 use sandgate_process::ModelFormat;
 use sandgate_protocol::{
-    ApprovalId, CallId, CodexErr, Denials, ExecToolCallOutput, GrantOffer, RiskAssessment,
-    SandboxPermissions, SandboxPolicy, SandboxablePreference,
+    ApprovalId, CallId, CodexErr, Denials, ExecApprovalRequest, ExecToolCallOutput, GrantOffer,
+    RiskAssessment, SandboxPermissions, SandboxPolicy, SandboxablePreference, visible,
 };
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use tracing::Instrument as _;
 
@@ -175,6 +175,34 @@ impl ToolCtx<'_> {
         let attempted = run_command(asked, self).await?;
         Ok(attempted
             .map(|ran| RanCommand { output: ran.executed.output, for_model: ran.formatted }))
+    }
+
+    /// The question whether something may run that is no more than these words in this directory. `text` is how a
+    /// person reads them; what does not show itself is spelled out in `reason` here, and in `text` by the caller.
+    pub fn question(
+        &self,
+        command: Vec<String>,
+        text: String,
+        cwd: PathBuf,
+        reason: &str,
+    ) -> ExecApprovalRequest {
+        ExecApprovalRequest {
+            approval_id: self.next_approval_id(),
+            call_id: self.call_id.clone(),
+            command,
+            command_text: text,
+            cwd,
+            reason: visible(reason),
+            justification: None,
+            denials: Vec::new(),
+            more_denials: 0,
+            risk: None,
+            proposed_rule: None,
+            grant_offer: None,
+            without_sandbox: false,
+            // Who asks is known when it is asked.
+            agent: None,
+        }
     }
 
     /// A name for a question.

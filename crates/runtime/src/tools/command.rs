@@ -28,7 +28,7 @@ use sandgate_process::{ExecuteOptions, Executed, execute};
 use sandgate_process::{Login, Shell};
 use sandgate_protocol::{
     CodexErr, Denials, ExecApprovalRequest, ExecExpiration, ExecParams, ExecToolCallOutput,
-    RiskAssessment, SandboxPermissions, SandboxPolicy, SandboxType, visible, visible_remark,
+    RiskAssessment, SandboxPermissions, SandboxPolicy, SandboxType, visible_remark,
 };
 use sandgate_sandbox::Narrowest;
 use std::io;
@@ -317,13 +317,8 @@ impl ToolRuntime<ShellRequest> for CommandTool {
         ctx: &ToolCtx<'_>,
     ) -> Answer {
         let params = &request.params;
+        let text = resolved_command_text(params, ctx.services.runtime.shell.shell_path());
         let question = ExecApprovalRequest {
-            approval_id: ctx.next_approval_id(),
-            call_id: ctx.call_id.clone(),
-            command: params.command.clone(),
-            command_text: resolved_command_text(params, ctx.services.runtime.shell.shell_path()),
-            cwd: params.cwd.clone(),
-            reason: visible(&approval.reason),
             justification: params.justification.as_deref().map(visible_remark),
             denials: approval.denials.map(|denials| denials.evidence.clone()).unwrap_or_default(),
             more_denials: approval.denials.map_or(0, |denials| denials.more),
@@ -331,7 +326,7 @@ impl ToolRuntime<ShellRequest> for CommandTool {
             proposed_rule: approval.proposed_rule,
             grant_offer: approval.grant_offer,
             without_sandbox: approval.without_sandbox,
-            agent: None,
+            ..ctx.question(params.command.clone(), text, params.cwd.clone(), &approval.reason)
         };
         ctx.ask(Question::Exec(Box::new(question))).await
     }

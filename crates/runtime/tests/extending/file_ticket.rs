@@ -1,8 +1,8 @@
 //! `file_ticket`: a tool that works in this program, and that a person is asked about first.
 
 use sandgate_protocol::{
-    AskForApproval, CodexErr, Denials, ExecApprovalRequest, SandboxPermissions,
-    SandboxablePreference, ToolOutput, visible,
+    AskForApproval, CodexErr, Denials, SandboxPermissions, SandboxablePreference, ToolOutput,
+    visible,
 };
 use sandgate_runtime::audit::{Judged, Record, RiskClass};
 use sandgate_runtime::{
@@ -108,22 +108,9 @@ impl ToolRuntime<TicketRequest> for FileTicket {
         approval: ApprovalCtx<'_>,
         ctx: &ToolCtx<'_>,
     ) -> Answer {
-        let question = ExecApprovalRequest {
-            approval_id: ctx.next_approval_id(),
-            call_id: ctx.call_id.clone(),
-            command: vec!["file_ticket".to_owned(), request.title.clone()],
-            command_text: format!("file a ticket: {}", visible(&request.title)),
-            cwd: request.directory.clone(),
-            reason: visible(&approval.reason),
-            justification: None,
-            denials: Vec::new(),
-            more_denials: 0,
-            risk: None,
-            proposed_rule: None,
-            grant_offer: None,
-            without_sandbox: false,
-            agent: None,
-        };
+        let command = vec!["file_ticket".to_owned(), request.title.clone()];
+        let text = format!("file a ticket: {}", visible(&request.title));
+        let question = ctx.question(command, text, request.directory.clone(), &approval.reason);
         ctx.ask(Question::Exec(Box::new(question))).await
     }
 

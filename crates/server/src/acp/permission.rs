@@ -7,19 +7,15 @@ use agent_client_protocol::v1::schema::{
     SessionId, ToolCallStatus, ToolCallUpdate, ToolCallUpdateFields, ToolKind,
 };
 use sandgate_protocol::{
-    ApplyPatchApprovalRequest, ApprovalId, Event, ExecApprovalRequest, GrantScope, ReviewDecision,
-    visible, visible_line,
+    ApprovalId, Choice, Event, GrantScope, PatchChange, ReviewDecision, ShownQuestion,
 };
-
-/// How many refusals are listed.
-const MOST_DENIALS: usize = 8;
 
 /// A question in both forms.
 pub(super) struct Asked {
     pub(super) approval_id: ApprovalId,
     pub(super) request: RequestPermissionRequest,
-    /// What each option means.
-    meant: Vec<(&'static str, ReviewDecision)>,
+    /// With what each option means.
+    question: ShownQuestion,
 }
 
 /// What an event asks, if it asks something. `call` says by what the editor knows a call.
@@ -28,37 +24,33 @@ pub(super) fn asked(
     event: &Event,
     call: impl Fn(Option<&str>, &str) -> String,
 ) -> Option<Asked> {
-    let (approval_id, id, fields, offers) = match event {
+    let question = ShownQuestion::of(event)?;
+    let (id, fields) = match event {
         Event::ExecApprovalRequest(request) => {
             let id = call(request.agent.as_deref(), request.call_id.as_str());
-            (&request.approval_id, id, about_command(request), offered_command(request))
+            (id, about_command(&question))
         }
         Event::ApplyPatchApprovalRequest(request) => {
             let id = call(request.agent.as_deref(), request.call_id.as_str());
-            (&request.approval_id, id, about_patch(request), offered_patch(request))
+            (id, about_patch(&question, &request.changes))
         }
         _ => return None,
     };
-    let option = |(id, name, kind, _): &Offer| PermissionOption::new(*id, name.clone(), *kind);
-    let options = offers.iter().map(option).collect();
+    let options = question.choices.iter().map(option).collect();
     let fields = fields.status(ToolCallStatus::Pending);
     let call = ToolCallUpdate::new(id, fields);
     let request = RequestPermissionRequest::new(session.clone(), call, options);
-    let meant = offers.into_iter().map(|(id, _, _, decision)| (id, decision)).collect();
-    Some(Asked { approval_id: approval_id.clone(), request, meant })
+    Some(Asked { approval_id: event.asks()?.clone(), request, question })
 }
-
-/// An option: its id, its words, what kind the protocol calls it, and what it means.
-type Offer = (&'static str, String, PermissionOptionKind, ReviewDecision);
 
 impl Asked {
     /// What was chosen. What was not offered is a no.
     pub(super) fn decision(&self, outcome: &RequestPermissionOutcome) -> ReviewDecision {
         match outcome {
             RequestPermissionOutcome::Selected(selected) => {
-                let id = selected.option_id.0.as_ref();
-                let found = self.meant.iter().find(|(meant, _)| *meant == id);
-                found.map_or(ReviewDecision::DENIED, |(_, decision)| decision.clone())
+                let chosen = selected.option_id.0.as_ref();
+                let found = self.question.choices.iter().find(|choice| option_id(choice) == chosen);
+                found.map_or(ReviewDecision::DENIED, |choice| choice.answer.clone())
             }
             // The editor says so of questions in a turn that it has called off.
             RequestPermissionOutcome::Cancelled => ReviewDecision::Abort,
@@ -67,107 +59,104 @@ impl Asked {
     }
 }
 
-/// What opens least comes first: an editor may take the first option of a kind.
-fn offered_command(request: &ExecApprovalRequest) -> Vec<Offer> {
-    use PermissionOptionKind::{AllowAlways, AllowOnce};
-    let mut offers = Vec::new();
-    if let Some(offer) = &request.grant_offer {
-        let summary = visible_line(&offer.summary);
-        let grant = |scope| ReviewDecision::ApprovedWithGrant { scope };
-        let once = format!("Only let it {summary}");
-        offers.push(("grant", once, AllowOnce, grant(GrantScope::Call)));
-        let session = format!("Let commands of this session {summary}");
-        offers.push(("grant_session", session, AllowAlways, grant(GrantScope::Session)));
-    }
-    let (yes, more) = match request.without_sandbox {
-        true => ("Yes, without the sandbox", "Yes, without the sandbox,"),
-        false => ("Yes, once", "Yes,"),
+/// An answer as an option. No refusal is remembered, so none is of the kind that the protocol calls always.
+fn option(choice: &Choice) -> PermissionOption {
+    use PermissionOptionKind::{AllowAlways, AllowOnce, RejectOnce};
+    let kind = match choice.answer {
+        ReviewDecision::Approved
+        | ReviewDecision::ApprovedWithGrant { scope: GrantScope::Call } => AllowOnce,
+        ReviewDecision::ApprovedForSession
+        | ReviewDecision::ApprovedWithRule
+        | ReviewDecision::ApprovedWithGrant { scope: GrantScope::Session } => AllowAlways,
+        ReviewDecision::Denied { .. } | ReviewDecision::Abort => RejectOnce,
     };
-    offers.push(("approve", yes.to_owned(), AllowOnce, ReviewDecision::Approved));
-    if request.offers().session {
-        let session = format!("{more} and do not ask again for this in this session");
-        offers.push(("session", session, AllowAlways, ReviewDecision::ApprovedForSession));
-    }
-    if let Some(rule) = &request.proposed_rule {
-        let words = visible_line(&rule.join(" "));
-        let rule = format!("{more} always for commands that begin with: {words}");
-        offers.push(("rule", rule, AllowAlways, ReviewDecision::ApprovedWithRule));
-    }
-    offers.extend(refusals());
-    offers
+    // It becomes a button, and those begin with a capital letter.
+    let (first, rest) = choice.label.split_at(choice.label.ceil_char_boundary(1));
+    PermissionOption::new(option_id(choice), first.to_uppercase() + rest, kind)
 }
 
-fn offered_patch(request: &ApplyPatchApprovalRequest) -> Vec<Offer> {
-    use PermissionOptionKind::{AllowAlways, AllowOnce};
-    let mut offers = vec![("approve", "Yes, once".to_owned(), AllowOnce, ReviewDecision::Approved)];
-    if request.offers().session {
-        let session = match &request.grant_root {
-            Some(root) => {
-                let root = visible_line(&root.to_string_lossy());
-                format!("Yes, and to everything in {root} for this session")
-            }
-            None => "Yes, and to these files for this session".to_owned(),
-        };
-        offers.push(("session", session, AllowAlways, ReviewDecision::ApprovedForSession));
-    }
-    offers.extend(refusals());
-    offers
+/// By what an editor knows an answer: its word, spelled as the names of the protocol are.
+fn option_id(choice: &Choice) -> String {
+    choice.word.replace('-', "_")
 }
 
-/// Neither is remembered, so neither is of the kind that the protocol calls always.
-fn refusals() -> [Offer; 2] {
-    let kind = PermissionOptionKind::RejectOnce;
-    [
-        ("deny", "No, go on without it".to_owned(), kind, ReviewDecision::DENIED),
-        ("abort", "No, and stop".to_owned(), kind, ReviewDecision::Abort),
-    ]
-}
-
-fn about_command(request: &ExecApprovalRequest) -> ToolCallUpdateFields {
-    let mut said = vec![fenced(&request.command_text)];
-    said.push(format!("in `{}`", visible_line(&request.cwd.to_string_lossy()).replace('`', "'")));
-    let blocked = request.denials.iter().take(MOST_DENIALS);
-    let mut facts: Vec<String> =
-        blocked.map(|denial| format!("blocked: {}", visible_line(&denial.to_string()))).collect();
-    let hidden = request.denials.len().saturating_sub(MOST_DENIALS) as u64 + request.more_denials;
-    if hidden > 0 {
-        facts.push(format!("blocked: {hidden} more"));
-    }
-    facts.extend(request.agent.iter().map(|agent| asked_by(agent)));
-    facts.push(format!("because: {}", visible_line(&request.reason)));
-    if let Some(why) = &request.justification {
-        facts.push(format!("the model says: {}", visible_line(why)));
-    }
-    if let Some(risk) = &request.risk {
-        facts.push(format!("risk: {:?}. {}", risk.risk_level, visible_line(&risk.description)));
-    }
-    said.push(fenced(&facts.join("\n")));
+fn about_command(question: &ShownQuestion) -> ToolCallUpdateFields {
+    let place = question.place.iter().map(|place| format!("in `{}`", place.replace('`', "'")));
+    let mut said = vec![fenced(&question.subject.join("\n"))];
+    said.extend(place);
+    said.push(facts(question));
     ToolCallUpdateFields::new()
         .kind(ToolKind::Execute)
-        .title(visible_line(&request.command_text))
+        .title(question.summary.clone())
         .content(vec![text(said.join("\n\n"))])
 }
 
-fn about_patch(request: &ApplyPatchApprovalRequest) -> ToolCallUpdateFields {
-    let path = |path: &std::path::Path| visible_line(&path.to_string_lossy());
-    let mut facts: Vec<String> = Vec::new();
-    for change in &request.changes {
-        facts.push(match &change.moved_to {
-            Some(target) => format!("{} -> {}", path(&change.path), path(target)),
-            None => path(&change.path),
-        });
-    }
-    facts.extend(request.agent.iter().map(|agent| asked_by(agent)));
-    facts.push(format!("because: {}", visible(&request.reason)));
-    let mut content = vec![text(fenced(&facts.join("\n")))];
-    content.extend(diffs(&request.changes));
+fn about_patch(question: &ShownQuestion, changes: &[PatchChange]) -> ToolCallUpdateFields {
+    let said = format!("{}\n\n{}", fenced(&question.subject.join("\n")), facts(question));
+    let mut content = vec![text(said)];
+    content.extend(diffs(changes));
     ToolCallUpdateFields::new()
         .kind(ToolKind::Edit)
         .title("Change files")
-        .locations(locations(&request.changes))
+        .locations(locations(changes))
         .content(content)
 }
 
-fn asked_by(agent: &str) -> String {
-    format!("asked by the subagent {}", visible_line(agent))
+fn facts(question: &ShownQuestion) -> String {
+    let facts: Vec<String> = question.facts.iter().map(ToString::to_string).collect();
+    fenced(&facts.join("\n"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use agent_client_protocol::v1::schema::SelectedPermissionOutcome;
+    use sandgate_protocol::{CallId, ExecApprovalRequest, GrantOffer};
+
+    /// spec ACP.7: What is offered to the person is what the question offers, and what was not offered is a no.
+    #[test]
+    fn an_editor_knows_every_answer_by_its_name() {
+        let request = ExecApprovalRequest {
+            approval_id: ApprovalId::new("approval_1"),
+            call_id: CallId::new("call_1"),
+            command: vec!["touch".to_owned(), "x".to_owned()],
+            command_text: "touch x".to_owned(),
+            cwd: "/ws".into(),
+            reason: "the sandbox blocked it".to_owned(),
+            justification: None,
+            denials: Vec::new(),
+            more_denials: 1,
+            risk: None,
+            proposed_rule: Some(vec!["touch".to_owned()]),
+            grant_offer: Some(GrantOffer {
+                summary: "write to /x".to_owned(),
+                writable: vec!["/x".into()],
+                sockets: Vec::new(),
+                network: false,
+            }),
+            without_sandbox: true,
+            agent: None,
+        };
+        let event = Event::ExecApprovalRequest(Box::new(request));
+        let asked = asked(&SessionId::new("s"), &event, |_, call| call.to_owned()).unwrap();
+        let chosen = |id: &'static str| {
+            asked.decision(&RequestPermissionOutcome::Selected(SelectedPermissionOutcome::new(id)))
+        };
+        let grant = |scope| ReviewDecision::ApprovedWithGrant { scope };
+        let expected = [
+            ("grant", grant(GrantScope::Call)),
+            ("grant_session", grant(GrantScope::Session)),
+            ("approve", ReviewDecision::Approved),
+            ("rule", ReviewDecision::ApprovedWithRule),
+            ("deny", ReviewDecision::DENIED),
+            ("abort", ReviewDecision::Abort),
+        ];
+        let offered: Vec<&str> =
+            asked.request.options.iter().map(|option| option.option_id.0.as_ref()).collect();
+        assert_eq!(offered, expected.each_ref().map(|(id, _)| *id));
+        for (id, decision) in expected {
+            assert_eq!(chosen(id), decision, "{id}");
+        }
+        assert_eq!(chosen("session"), ReviewDecision::DENIED);
+    }
 }

@@ -1,7 +1,7 @@
 //! The open questions, and their answers.
 
 use super::body::{Json, Path};
-use super::elsewhere::{Elsewhere, Heard};
+use super::elsewhere::{Elsewhere, Heard, unknown};
 use super::problem::Problem;
 use super::server::Server;
 use super::sse::{self, Source, streamed};
@@ -9,14 +9,17 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
 use bytes::Bytes;
-use sandgate_protocol::{GrantScope, ReviewDecision};
+use sandgate_protocol::{GrantScope, ReviewDecision, ShownQuestion};
 use sandgate_runtime::{AnswerError, Desk, OpenQuestion};
+use schemars::generate::SchemaSettings;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use std::collections::VecDeque;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::watch;
 use utoipa::ToSchema;
+use utoipa::openapi::Ref;
 
 /// Who answers, as the record has it.
 const ANSWERED_BY: &str = "console";
@@ -55,18 +58,19 @@ impl Questions {
 
     /// Ours, with those of others.
     fn with(&self, elsewhere: &[OpenQuestion]) -> Approvals {
-        let mut approvals = self.desk.open();
-        approvals.extend_from_slice(elsewhere);
-        approvals.sort_by_key(|question| question.asked);
-        Approvals { approvals }
+        let mut open = self.desk.open();
+        open.extend_from_slice(elsewhere);
+        open.sort_by_key(|question| question.asked);
+        Approvals { approvals: open.into_iter().filter_map(Approval::of).collect() }
     }
 
     /// The whole of one, of which a list may have less.
-    async fn question(&self, id: &str) -> Result<OpenQuestion, Problem> {
-        match self.desk.question(id) {
-            Some(question) => Ok(question),
-            None => self.elsewhere.question(id).await,
-        }
+    async fn question(&self, id: &str) -> Result<Approval, Problem> {
+        let question = match self.desk.question(id) {
+            Some(question) => question,
+            None => self.elsewhere.question(id).await?,
+        };
+        Approval::of(question).ok_or_else(|| unknown(id))
     }
 
     async fn answer(&self, id: &str, decision: ReviewDecision) -> Result<(), Problem> {
@@ -107,8 +111,61 @@ impl Questions {
 /// The open questions, the oldest first. One that has `cut` has no more of its diffs than their beginnings.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Approvals {
-    #[schema(value_type = Vec<Object>)]
-    approvals: Vec<OpenQuestion>,
+    approvals: Vec<Approval>,
+}
+
+/// A question that waits for its answer, as it is asked and in words.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Approval {
+    #[serde(flatten)]
+    #[schema(value_type = OpenQuestionForm)]
+    open: OpenQuestion,
+    /// The same in the words in which every front end puts it, harmless to show.
+    #[schema(schema_with = shown_schema)]
+    shown: ShownQuestion,
+}
+
+/// A question that waits for its answer.
+#[derive(ToSchema)]
+#[schema(as = OpenQuestion)]
+#[expect(dead_code, reason = "only the document names it")]
+pub(crate) struct OpenQuestionForm {
+    /// What it is answered by: no other question of any program has it.
+    id: String,
+    /// What kind of front end asks: `serve`, `mcp`, `exec`.
+    front_end: String,
+    /// Where that works.
+    workspace: String,
+    /// The conversation, if a model of ours asks.
+    conversation: Option<String>,
+    /// Since when.
+    asked: String,
+    /// What is asked: an `ExecApprovalRequest` or an `ApplyPatchApprovalRequest`, as events have them.
+    #[schema(value_type = Object)]
+    question: (),
+    /// Whether something of it is left out, as of long diffs in lists.
+    cut: Option<bool>,
+}
+
+/// What the document says of a question in words; [`shown_schemas`] are what that is.
+fn shown_schema() -> Ref {
+    Ref::from_schema_name("ShownQuestion")
+}
+
+/// The parts of the document that come from the types of the protocol.
+pub(super) fn shown_schemas() -> serde_json::Map<String, Value> {
+    let settings = SchemaSettings::draft2020_12()
+        .with(|settings| settings.definitions_path = "/components/schemas".into());
+    let mut generator = settings.into_generator();
+    generator.subschema_for::<ShownQuestion>();
+    generator.take_definitions(true)
+}
+
+impl Approval {
+    fn of(open: OpenQuestion) -> Option<Self> {
+        let shown = ShownQuestion::of(&open.question)?;
+        Some(Self { open, shown })
+    }
 }
 
 /// An answer.
@@ -155,11 +212,11 @@ pub(super) async fn list(State(server): State<Arc<Server>>) -> axum::Json<Approv
 /// One of them, with the whole of its diffs.
 #[utoipa::path(get, path = "/approvals/{id}", tag = "approvals",
     params(("id" = String, Path, description = "The question")),
-    responses((status = 200, body = Object, description = "The question, as lists have it")))]
+    responses((status = 200, body = Approval)))]
 pub(super) async fn show(
     State(server): State<Arc<Server>>,
     Path(id): Path<String>,
-) -> Result<axum::Json<OpenQuestion>, Problem> {
+) -> Result<axum::Json<Approval>, Problem> {
     server.questions.question(&id).await.map(axum::Json)
 }
 

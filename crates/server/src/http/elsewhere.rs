@@ -13,7 +13,7 @@ use std::sync::Arc;
 /// What is open there; none before it was looked.
 pub(super) type Heard = Option<Arc<[OpenQuestion]>>;
 
-fn unknown(id: &str) -> Problem {
+pub(super) fn unknown(id: &str) -> Problem {
     Problem::not_found(format!("there is no open question {id:?}"))
 }
 

@@ -141,10 +141,13 @@ fn described(mut document: OpenApi) -> OpenApi {
     document
 }
 
-/// The same, with the fields of variants closed: what is read refuses others, and the document cannot be
-/// told to say so where the types are.
+/// The same with the types of the protocol, and with the fields of variants closed: what is read refuses others,
+/// and the document cannot be told to say so where the types are.
 fn closed(document: serde_json::Result<Value>) -> Value {
     let mut document = document.unwrap_or_default();
+    if let Some(Value::Object(schemas)) = document.pointer_mut("/components/schemas") {
+        schemas.extend(approvals::shown_schemas());
+    }
     for name in ["AnswerBody", "InputPart"] {
         let variants = document.pointer_mut(&format!("/components/schemas/{name}/oneOf"));
         for variant in variants.and_then(Value::as_array_mut).into_iter().flatten() {

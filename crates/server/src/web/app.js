@@ -26,7 +26,7 @@ const PAGES = /** @type {[PageName, string][]} */ ([
 /** The keys that the help shows. */
 const KEYS = /** @type {[string, [string, string][]][]} */ ([
   ["Everywhere", [["1 – 5", "go to a page"], ["j k", "the next or the one before"], ["/", "write or search"], ["Esc", "leave what you write in"], ["?", "these keys"]]],
-  ["On a question that has the focus", [["y", "yes, once"], ["s", "yes, for the session"], ["g", "only grant what was blocked"], ["G", "the same for the session"], ["r", "yes, and always by a rule"], ["n", "no, with a word to the model"], ["a", "no, and stop everything"], ["e", "explain"]]],
+  ["On a question that has the focus", [["y", "yes, once"], ["s", "yes, for the session"], ["g", "only what was blocked, once"], ["G", "only what was blocked, for the session"], ["r", "yes, always"], ["n", "no, with a word to the model"], ["a", "no, and stop"], ["e", "explain"]]],
   ["In a conversation", [["Enter", "send, or put it in line"], ["Shift Enter", "a new line"], ["Esc", "interrupt the turn"]]],
 ]);
 

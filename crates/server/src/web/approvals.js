@@ -1,6 +1,6 @@
 // The page of questions: the oldest first, the first of them with the focus.
 
-import { Card, decisionWord } from "./card.js";
+import { Card } from "./card.js";
 import { choices, fill, h, icon, isWriting, moment, plural } from "./dom.js";
 import { askForNotifications, notificationState, summary } from "./notify.js";
 import { answered, areQuestionsKnown, openQuestions, watchQuestions } from "./questions.js";
@@ -100,8 +100,8 @@ export function approvalsPage(root, me) {
         h(
           "ul",
           {},
-          answered.map(({ question, answer, when }) =>
-            h("li", {}, h("span", { class: `verdict ${answer.decision}` }, decisionWord(answer)), h("code", { class: "untrusted one-line" }, summary(question)), moment(when)),
+          answered.map(({ question, answer, said, when }) =>
+            h("li", {}, h("span", { class: `verdict ${answer.decision}` }, said), h("code", { class: "untrusted one-line" }, summary(question)), moment(when)),
           ),
         ),
     );

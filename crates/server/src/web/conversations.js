@@ -2,7 +2,7 @@
 
 import { get, post, remove, Refused, Stream } from "./api.js";
 import { Queue } from "./approvals.js";
-import { count, fill, h, icon, key, moment, plural, stepInList } from "./dom.js";
+import { count, fill, h, icon, key, moment, plural, refill, stepInList } from "./dom.js";
 import { setPage } from "./notify.js";
 import { Transcript } from "./transcript.js";
 import { shortened, visible, visibleLine } from "./visible.js";
@@ -88,8 +88,7 @@ export function conversationsPage(root, me, id) {
  * @param {string} id
  */
 function drawList(list, conversations, id) {
-  const focused = document.activeElement instanceof HTMLAnchorElement && list.contains(document.activeElement) ? document.activeElement.getAttribute("href") : null;
-  fill(
+  refill(
     list,
     conversations.map((one) => {
       const href = `#/conversations/${encodeURIComponent(one.id)}`;
@@ -107,7 +106,6 @@ function drawList(list, conversations, id) {
     }),
     conversations.length === 0 && h("li", { class: "empty-line" }, "No conversations yet."),
   );
-  if (focused) [...list.querySelectorAll("a")].find((link) => link.getAttribute("href") === focused)?.focus();
 }
 
 /**

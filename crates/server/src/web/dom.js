@@ -76,6 +76,18 @@ export function fill(element, ...children) {
   element.replaceChildren(...nodes(children));
 }
 
+/**
+ * The same for a list of links: the one that had the focus has it again.
+ *
+ * @param {Element} list
+ * @param {...(Child | Child[])} children
+ */
+export function refill(list, ...children) {
+  const focused = list.contains(document.activeElement) ? document.activeElement?.getAttribute("href") : null;
+  fill(list, ...children);
+  if (focused) [...list.querySelectorAll("a")].find((link) => link.getAttribute("href") === focused)?.focus();
+}
+
 /** Our drawings: paths in a square of 24. */
 const ICONS = {
   approvals: "M12 3 4 6v6c0 4.6 3.3 7.9 8 9 4.7-1.1 8-4.4 8-9V6l-8-3Zm-3.5 9 2.5 2.5 4.5-5",

@@ -39,9 +39,7 @@ export function tellOfQuestions(all, fresh) {
 
 /** @param {OpenQuestion} asked */
 export function summary(asked) {
-  const question = asked.question;
-  if (question.type === "ExecApprovalRequest") return shortened(visibleLine(question.command_text), 120);
-  return `changes to ${plural(question.changes.length, "file")}`;
+  return shortened(visibleLine(asked.shown.summary), 120);
 }
 
 /** Says something to whoever listens instead of looking. @param {string} text */

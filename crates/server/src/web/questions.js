@@ -11,7 +11,7 @@ let open = [];
 let known = false;
 /** @type {Set<() => void>} */
 const watchers = new Set();
-/** What was answered here, the newest first. @type {{question: OpenQuestion, answer: Answer, when: string}[]} */
+/** What was answered here, the newest first. @type {{question: OpenQuestion, answer: Answer, said: string, when: string}[]} */
 export const answered = [];
 const MOST_ANSWERED = 20;
 
@@ -83,10 +83,11 @@ export function wholeQuestion(question) {
 /**
  * @param {OpenQuestion} question
  * @param {Answer} answer
+ * @param {string} said what that is in a few words
  */
-export async function answerQuestion(question, answer) {
+export async function answerQuestion(question, answer, said) {
   await post(`/approvals/${encodeURIComponent(question.id)}`, answer);
-  answered.unshift({ question, answer, when: new Date().toISOString() });
+  answered.unshift({ question, answer, said, when: new Date().toISOString() });
   answered.length = Math.min(answered.length, MOST_ANSWERED);
   for (const watcher of watchers) watcher();
 }

@@ -1,7 +1,7 @@
 // Live processes of sessions, and a terminal on one of them.
 
 import { bytesOf, get, post, remove, Stream } from "./api.js";
-import { fill, h, icon, size, stepInList } from "./dom.js";
+import { fill, h, icon, refill, size, stepInList } from "./dom.js";
 import { setPage } from "./notify.js";
 import { openScreen } from "./screen.js";
 import { commandLine, shortened, visible, visibleLine } from "./visible.js";
@@ -66,8 +66,7 @@ export function terminalsPage(root, me, id) {
  * @param {string} id
  */
 function drawList(list, processes, id) {
-  const focused = document.activeElement instanceof HTMLAnchorElement && list.contains(document.activeElement) ? document.activeElement.getAttribute("href") : null;
-  fill(
+  refill(
     list,
     processes.map((process) =>
       h(
@@ -84,7 +83,6 @@ function drawList(list, processes, id) {
     ),
     processes.length === 0 && h("li", { class: "empty-line" }, "No live processes."),
   );
-  if (focused) [...list.querySelectorAll("a")].find((link) => link.getAttribute("href") === focused)?.focus();
 }
 
 /** @param {Process} process */

@@ -24,12 +24,6 @@
  * @property {{input: number, output: number, total: number}} [usage]
  * @property {number} [context_window]
  *
- * @typedef {object} Denial
- * @property {string} operation
- * @property {string} target
- * @property {string} syscall
- * @property {string} rule
- *
  * @typedef {object} PatchChange
  * @property {string} path
  * @property {"add" | "delete" | "update"} kind
@@ -38,28 +32,22 @@
  *
  * @typedef {object} ExecQuestion
  * @property {"ExecApprovalRequest"} type
- * @property {string} call_id
- * @property {string[]} command
- * @property {string} command_text
- * @property {string} cwd
- * @property {string} reason
- * @property {string} [justification]
- * @property {Denial[]} [denials]
- * @property {number} [more_denials]
- * @property {{risk_level: "Low" | "Medium" | "High", description: string}} [risk]
- * @property {string[]} [proposed_rule]
- * @property {{summary: string, writable?: string[], sockets?: string[], network?: boolean}} [grant_offer]
  * @property {boolean} without_sandbox
- * @property {string} [agent]
  *
  * @typedef {object} PatchQuestion
  * @property {"ApplyPatchApprovalRequest"} type
- * @property {string} call_id
  * @property {PatchChange[]} changes
- * @property {string} reason
- * @property {string} [grant_root]
- * @property {boolean} [only_once]
- * @property {string} [agent]
+ *
+ * @typedef {object} ShownQuestion
+ * @property {string} title
+ * @property {string} summary
+ * @property {string[]} subject
+ * @property {string} [place]
+ * @property {{kind: string, label: string, text: string}[]} facts
+ * @property {Choice[]} choices
+ * @property {{title: string, lines: string[]}[]} details
+ *
+ * @typedef {{key: string, word: string, label: string, effect: string, said: string, answer: Answer}} Choice
  *
  * @typedef {object} OpenQuestion
  * @property {string} id
@@ -68,6 +56,7 @@
  * @property {string} [conversation]
  * @property {string} asked
  * @property {ExecQuestion | PatchQuestion} question
+ * @property {ShownQuestion} shown
  * @property {boolean} [cut]
  *
  * @typedef {{decision: string, scope?: "call" | "session", feedback?: string}} Answer

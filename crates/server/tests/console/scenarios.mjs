@@ -137,7 +137,7 @@ export async function answers({ page: open }) {
   await go(page, "#/approvals");
   const first = await card(page, "touch one");
   same(await first.locator("h2").first().textContent(), "May this run?", "what is asked");
-  check((await first.textContent()).includes("runs it once"), "what a plain yes means");
+  check((await first.textContent()).includes("it runs this once, and the sandbox stays as it is"), "what a plain yes means");
   await gone(await answer(page, "touch one", "y"));
   // The same again is not asked about after a yes for the session.
   await gone(await answer(page, "touch two", "s"));
@@ -149,7 +149,7 @@ export async function answers({ page: open }) {
   await gone(await answer(page, "touch five", "a"));
   await page.getByText("Nothing waits for you").waitFor();
   const told = await page.locator(".answered .verdict").allTextContents();
-  same(told, ["Stopped", "Denied", "Approved with a rule", "Approved for the session", "Approved"], "what was answered here");
+  same(told, ["no, and stop", "no", "yes, always", "yes, for the session", "yes, once"], "what was answered here");
   await go(page, "#/conversations");
   await page.locator(".side-list a", { hasText: "go" }).click();
   await page.locator(".cell.note", { hasText: "The turn was ended" }).waitFor();
@@ -162,8 +162,8 @@ export async function blocked({ page: open }) {
   await start(page, "go");
   const first = await card(page, "/first");
   same(await first.locator("h2").first().textContent(), "The sandbox blocked this.", "what is asked");
-  check(/create|write/.test(await first.locator(".refusals li").first().textContent()), "what was blocked");
-  check((await first.textContent()).includes("without the sandbox, with all your rights"), "what a plain yes means");
+  check(/create|write/.test(await first.locator(".facts .blocked").first().textContent()), "what was blocked");
+  check((await first.textContent()).includes("WITHOUT the sandbox, with all your rights"), "what a plain yes means");
   await first.focus();
   await page.keyboard.press("e");
   await first.getByText("What the grant opens, and nothing else").waitFor();
@@ -368,7 +368,7 @@ export async function hostile({ page: open }) {
   for (const spelled of ["\\u{202e}", "\\u{200b}", "\\u{1b}[2J"]) check(command.includes(spelled), `${spelled} is not spelled out in ${command}`);
   same(await page.locator(".card").count(), 1, "cards");
   const shownAs = await found.evaluate((element) => ({ titles: [...element.querySelectorAll(":scope > header h2")].map((title) => title.textContent), images: element.querySelectorAll("img, script, iframe, style, object").length }));
-  same(shownAs, { titles: ["May this run?"], images: 0 }, "what the card is made of");
+  same(shownAs, { titles: ["May this run WITHOUT the sandbox?"], images: 0 }, "what the card is made of");
   check((await found.locator(".model-says").textContent()).includes("<img"), "the model's words are text");
   await answer(page, "evil", "y");
   await page.locator(".cell.model", { hasText: "the end" }).waitFor();

@@ -2,7 +2,7 @@
 
 use crate::client::Stream;
 use crate::scene::{Scene, runs};
-use sandgate_protocol::{AskForApproval, SandboxPolicy};
+use sandgate_protocol::{AskForApproval, SandboxPolicy, ShownQuestion};
 use serde_json::{Value, json};
 
 /// spec HTTP.24: The first answer to a question counts; a second is answered with 409, one to no
@@ -53,6 +53,31 @@ async fn the_first_answer_counts() {
         watching.until("approvals").await.data["approvals"].as_array().map(Vec::len),
         Some(0)
     );
+}
+
+/// spec HTTP.44: An open question has what is asked also in words: the facts and the answers that every front
+/// end shows, each answer with what is to be sent for it.
+#[tokio::test]
+async fn a_question_is_told_in_words() {
+    let scene = Scene::new(AskForApproval::UnlessTrusted, SandboxPolicy::workspace_write()).await;
+    let watching = scene.requester.open("GET", "/approvals/events", &[], "").await;
+    let mut watching = Stream::of(watching);
+    scene.says(vec![runs("c1", "touch one")]);
+    let turn = format!("/conversations/{}/turns", scene.conversation().await);
+    let approver = scene.approver.clone();
+    let taken = tokio::spawn(async move { approver.post(&turn, &json!({ "input": "go" })).await });
+    let question = open_question(&mut watching).await;
+    let asked = serde_json::from_value(question["question"].clone()).unwrap();
+    let words = ShownQuestion::of(&asked).unwrap();
+    assert_eq!(question["shown"], serde_json::to_value(words).unwrap());
+    assert_eq!(question["shown"]["title"], "May this run?");
+    assert_eq!(question["shown"]["subject"], json!(["touch one"]));
+    let choices = question["shown"]["choices"].as_array().unwrap();
+    let yes = choices.iter().find(|choice| choice["key"] == "y").unwrap();
+    let path = format!("/approvals/{}", question["id"].as_str().unwrap());
+    assert_eq!(scene.approver.post(&path, &yes["answer"]).await.status, 204);
+    taken.await.unwrap();
+    assert!(scene.path("one").exists());
 }
 
 /// spec HTTP.43: Lists of questions have no more than 32 KiB of the diffs of each, and say so; a question by

@@ -204,16 +204,16 @@ fn what_a_yes_means_is_said_with_every_yes() {
     };
     let outside = shown(true);
     for words in [
-        "This wants to leave the sandbox",
-        "[y] once WITHOUT the sandbox",
-        "[s] session WITHOUT the sandbox",
-        "[r] always WITHOUT the sandbox (rule:",
+        "May this run WITHOUT the sandbox?",
+        "[y] yes, once, WITHOUT the sandbox",
+        "[s] yes, for the same in this session, WITHOUT the sandbox",
+        "[r] yes, always WITHOUT the sandbox for commands that begin with: git push",
     ] {
         assert!(outside.contains(words), "{words}: {outside}");
     }
     let inside = shown(false);
     assert!(inside.contains("May this run?"), "{inside}");
-    assert!(!inside.contains("WITHOUT") && !inside.contains("leave the sandbox"), "{inside}");
+    assert!(!inside.contains("WITHOUT"), "{inside}");
 }
 
 /// spec TUI.25: However long a command is, its first and its last line, why it is asked about, what was
@@ -236,12 +236,14 @@ fn a_long_command_hides_nothing_that_matters() {
     };
     let mut bench = long((80, 24));
     let shown = bench.shown();
-    for words in ["$ echo line 1\n", "echo line 40", "why ", "blocked ", "sandbox ", "more rows"] {
+    for words in
+        ["$ echo line 1\n", "echo line 40", "because ", "blocked ", "sandbox ", "more rows"]
+    {
         assert!(shown.contains(words), "{words}: {shown}");
     }
     bench.key(KeyCode::PageDown);
     let shown = bench.shown();
-    assert!(shown.contains("echo line 12\n") && shown.contains("why "), "{shown}");
+    assert!(shown.contains("echo line 12\n") && shown.contains("because "), "{shown}");
     bench.key(KeyCode::Char('y'));
     assert_eq!(answers(&bench), [ReviewDecision::Approved]);
 
@@ -311,9 +313,9 @@ fn an_explanation_is_of_this_question() {
         "It ran, and the sandbox blocked:",
         "140.82.121.4:443",
         "So you are asked now: the sandbox blocked it",
-        "g: it runs again in the sandbox, and may also: reach the network",
-        "y: it runs this once, WITHOUT the sandbox",
-        "r: a rule is kept: what begins with git push runs unasked, WITHOUT the sandbox",
+        "g: it runs again in the sandbox, and this once may also reach the network",
+        "y: it runs this once WITHOUT the sandbox, with all your rights",
+        "r: it runs WITHOUT the sandbox, with all your rights, and a rule is kept: so does, unasked,",
         "a: it does not run, and the work stops",
     ];
     assert!(told.map(at).is_sorted(), "{shown}");
