@@ -121,12 +121,14 @@ fn flowing(command: clap::Command) -> clap::Command {
     command.mut_subcommands(flowing)
 }
 
-/// Joins the lines of a paragraph. A line that is indented is an example, and stays one.
+/// Joins the lines of a paragraph. A line that is indented is an example, one with a gap in it a row of a table, and
+/// both stay as they are.
 fn flowed(text: &str) -> String {
     let mut flowed = String::new();
     let mut before = "";
     for line in text.lines() {
-        let stands_alone = |line: &str| line.is_empty() || line.starts_with(' ');
+        let stands_alone =
+            |line: &str| line.is_empty() || line.starts_with(' ') || line.contains("  ");
         if !flowed.is_empty() {
             flowed.push(if stands_alone(before) || stands_alone(line) { '\n' } else { ' ' });
         }
@@ -482,18 +484,16 @@ pub(crate) mod tests {
     #[test]
     fn texts_of_the_help_are_broken_where_the_terminal_ends() {
         let text = "Examples:\n  sandgate run -- ls   lists\n  sandgate run -- cd   goes\n\n\
-                    One thing is\nsaid here.\n\nAnd another.";
+                    One thing is\nsaid here.\n\nargv  words\ncwd   where\n\nAnd another.";
         let expected = "Examples:\n  sandgate run -- ls   lists\n  sandgate run -- cd   goes\n\n\
-                        One thing is said here.\n\nAnd another.";
+                        One thing is said here.\n\nargv  words\ncwd   where\n\nAnd another.";
         assert_eq!(flowed(text), expected);
         for words in [&["exec", "-h"][..], &["mcp", "--help"], &["help", "run"], &["--help"]] {
             let words: Vec<OsString> =
                 ["sandgate"].iter().chain(words).map(OsString::from).collect();
             let help = among_all(&words).unwrap_err().to_string();
-            let (_, texts) = help
-                .split_once("Examples:")
-                .or(help.split_once("\n\nThe program"))
-                .expect("there are texts below the options");
+            let begin = help.find("Examples:").or(help.find("The program"));
+            let texts = &help[begin.expect("there are texts below the options")..];
             // At least so wide is what it was laid out for.
             let widest = help.lines().map(|line| line.chars().count()).max().unwrap_or_default();
             for paragraph in texts.split("\n\n").filter(|text| !text.contains("\n  ")) {

@@ -145,6 +145,11 @@ class Attached {
     this.printedBefore = undefined;
     /** What was typed and not sent. */
     this.typed = "";
+    /**
+     * The size that the process has not been told.
+     * @type {{cols: number, rows: number} | undefined}
+     */
+    this.size = undefined;
     this.sending = false;
     if (this.mayType) {
       terminal.onData((text) => this.type(text));
@@ -219,6 +224,7 @@ class Attached {
     this.sending = true;
     try {
       while (this.typed !== "") {
+        await this.tellSize();
         const text = beginning(this.typed, LARGEST_INPUT);
         this.typed = this.typed.slice(text.length);
         await post(this.path("/input"), { text });
@@ -232,12 +238,22 @@ class Attached {
 
   /** @param {{cols: number, rows: number}} to */
   resized(to) {
+    this.size = to;
     clearTimeout(this.timer);
-    this.timer = window.setTimeout(() => {
-      post(this.path("/resize"), { columns: to.cols, rows: to.rows }).catch(() => {
-        // One without a terminal has no size.
-      });
-    }, RESIZE_AFTER_MS);
+    this.timer = window.setTimeout(() => void this.tellSize(), RESIZE_AFTER_MS);
+  }
+
+  /** Whoever types sees the size already, so the program knows it before what was typed. */
+  async tellSize() {
+    const to = this.size;
+    if (to === undefined) return;
+    this.size = undefined;
+    clearTimeout(this.timer);
+    try {
+      await post(this.path("/resize"), { columns: to.cols, rows: to.rows });
+    } catch {
+      // One without a terminal has no size.
+    }
   }
 
   async kill() {
