@@ -119,6 +119,8 @@ pub(super) fn serve(world: &World) -> anyhow::Result<(Talking, Http)> {
         anyhow::ensure!(!running.has_ended()?, "the server ended at its start");
         let told: Option<Value> =
             std::fs::read_to_string(&file).ok().and_then(|text| serde_json::from_str(&text).ok());
+        // One that was killed on the same port has left its own.
+        let told = told.filter(|told| told["pid"] == running.pid());
         Ok(told.and_then(|told| told["requester_token"].as_str().map(str::to_owned)))
     })?;
     let code = eventually("the console", || {
