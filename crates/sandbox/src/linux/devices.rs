@@ -1,7 +1,7 @@
 //! A `/dev` with nothing in it that could hurt.
 //!
 //! Most of it is made before anybody knows what the cage is about, by a process that shares its maker's
-//! memory: no call tells an error by the C library's `errno`.
+//! memory: no call but the first tells an error by the C library's `errno`, and after that error nothing is entered.
 
 use super::enter::{Stuck, place};
 use super::same::open_same;
