@@ -21,9 +21,40 @@ pub(crate) fn own_directory() -> PathBuf {
 /// # Errors
 /// When it cannot be made, or is somebody else's.
 pub fn make_private(directory: &Path) -> io::Result<()> {
-    make(directory).map_err(|error| {
+    make_with(directory, Above::IsMade)
+}
+
+/// The same for a directory whose place must be there: what somebody removed in the meantime is not made anew.
+///
+/// # Errors
+/// As [`make_private`], and when the directory above it does not exist.
+pub(crate) fn make_private_in_place(directory: &Path) -> io::Result<()> {
+    make_with(directory, Above::MustBeThere)
+}
+
+/// What becomes of the directories above one that is made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Above {
+    IsMade,
+    MustBeThere,
+}
+
+fn make_with(directory: &Path, above: Above) -> io::Result<()> {
+    make(directory, above).map_err(|error| {
         io::Error::new(error.kind(), format!("cannot make {}: {error}", directory.display()))
     })
+}
+
+/// Makes it, unless it is there.
+fn create(builder: &mut std::fs::DirBuilder, directory: &Path, above: Above) -> io::Result<()> {
+    match builder.recursive(above == Above::IsMade).create(directory) {
+        Err(error)
+            if error.kind() == io::ErrorKind::AlreadyExists && above == Above::MustBeThere =>
+        {
+            Ok(())
+        }
+        created => created,
+    }
 }
 
 /// Makes a directory that is not there yet, for its owner only.
@@ -61,13 +92,13 @@ pub fn open_file(path: &Path) -> io::Result<std::fs::File> {
 }
 
 #[cfg(not(unix))]
-fn make(directory: &Path) -> io::Result<()> {
-    std::fs::create_dir_all(directory)
+fn make(directory: &Path, above: Above) -> io::Result<()> {
+    create(&mut std::fs::DirBuilder::new(), directory, above)
 }
 
 #[cfg(unix)]
 mod unix {
-    use super::{Path, PathBuf, io};
+    use super::{Above, Path, PathBuf, create, io};
     use rustix::fs::{Mode, OFlags};
     use std::fs::{self, DirBuilder, File, Permissions};
     use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _};
@@ -99,8 +130,8 @@ mod unix {
     }
 
     /// Refuses a directory that belongs to somebody else, and a link in its place, whoever made it.
-    pub(super) fn make(directory: &Path) -> io::Result<()> {
-        DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
+    pub(super) fn make(directory: &Path, above: Above) -> io::Result<()> {
+        create(DirBuilder::new().mode(0o700), directory, above)?;
         // What is looked at is what was opened, even if the name stands for something else by now.
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let opened = File::from(rustix::fs::open(directory, flags, Mode::empty())?);

@@ -3,7 +3,7 @@
 //! Nothing here follows a link that stands in a file's place, and what is made is for its owner only.
 
 use super::error::AuditError;
-use crate::private::make_private;
+use crate::private::{make_private, make_private_in_place};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use std::fs::{self, File, TryLockError};
@@ -44,6 +44,12 @@ impl Folder {
     /// Makes the directory, private, unless it is there.
     pub(super) fn make(path: &Path) -> Result<Self, AuditError> {
         make_private(path).map_err(|cause| AuditError::Directory { cause })?;
+        Ok(Self::at(path))
+    }
+
+    /// Makes the directory anew, if what it lies in is there. A person who removed their settings wants none.
+    pub(super) fn make_again(path: &Path) -> Result<Self, AuditError> {
+        make_private_in_place(path).map_err(|cause| AuditError::Directory { cause })?;
         Ok(Self::at(path))
     }
 

@@ -73,6 +73,8 @@ pub struct AuditLog {
 #[derive(Debug, Default)]
 struct State {
     writer: Option<Writer>,
+    /// Whether there has been a writer.
+    opened: bool,
     /// Records that could not be written, and are not mentioned in the log yet.
     unrecorded: u64,
     why: String,
@@ -97,8 +99,8 @@ impl AuditLog {
             // Each record tries again, and says why not.
             Err(_) => None,
         };
-        let state = Mutex::new(State { writer, ..State::default() });
-        Ok(Self { directory, options, state })
+        let state = State { opened: writer.is_some(), writer, ..State::default() };
+        Ok(Self { directory, options, state: Mutex::new(state) })
     }
 
     /// The directory that the log is in.
@@ -168,8 +170,12 @@ impl AuditLog {
         for _ in 0..MOST_REOPENED {
             let writer = match &mut state.writer {
                 Some(writer) => writer,
-                none => none.insert(Writer::open(&self.directory, self.options.fsync)?),
+                none => {
+                    let open = if state.opened { Writer::open_again } else { Writer::open };
+                    none.insert(open(&self.directory, self.options.fsync)?)
+                }
             };
+            state.opened = true;
             match writer.append(session, record, time)? {
                 Appended::Line(seq) => return Ok(seq),
                 Appended::Moved => state.writer = None,

@@ -33,8 +33,17 @@ pub(super) enum Appended {
 }
 
 impl Writer {
+    /// Opens the log for the first time, and makes it and the settings that it lies in.
     pub(super) fn open(directory: &Path, fsync: Fsync) -> Result<Self, AuditError> {
-        let folder = Folder::make(directory)?;
+        Self::of(Folder::make(directory)?, fsync)
+    }
+
+    /// Opens a log that was moved away, or removed, under us.
+    pub(super) fn open_again(directory: &Path, fsync: Fsync) -> Result<Self, AuditError> {
+        Self::of(Folder::make_again(directory)?, fsync)
+    }
+
+    fn of(folder: Folder, fsync: Fsync) -> Result<Self, AuditError> {
         let lock = folder.open_lock()?;
         let file = folder.open_head()?;
         Ok(Self { lock, chain: Chain { folder, fsync, head_file: file, known: None } })

@@ -299,6 +299,8 @@ fn damage_is_marked_and_the_log_goes_on() {
     }
 }
 
+/// spec AUDIT.34: A log that was moved away or removed is begun anew, but settings that were removed are not made
+/// again: what cannot be recorded does not run then.
 #[test]
 fn a_log_that_was_moved_away_is_begun_anew() {
     let home = Home::with_notes(1);
@@ -308,6 +310,26 @@ fn a_log_that_was_moved_away_is_begun_anew() {
     assert_eq!(put_at(&log, DAY, &note("one again")), 1);
     home.is_intact();
     assert!(verify(&home.path().join("old")).unwrap().is_intact());
+}
+
+/// spec AUDIT.34: A log that was moved away or removed is begun anew, but settings that were removed are not made
+/// again: what cannot be recorded does not run then.
+#[test]
+fn settings_that_were_removed_are_not_made_again() {
+    let home = Home::new();
+    let settings = home.path().join("settings");
+    let log = AuditLog::open(&settings, AuditOptions::default()).unwrap();
+    put_at(&log, DAY, &note("one"));
+    fs::remove_dir_all(&settings).unwrap();
+    for _ in 0..2 {
+        let error = log.record("s", &note("nowhere")).unwrap_err().to_string();
+        assert!(error.contains(settings.to_str().unwrap()), "{error}");
+        assert!(!settings.exists());
+    }
+    fs::create_dir(&settings).unwrap();
+    assert_eq!(put_at(&log, DAY, &note("one again")), 1);
+    let mut written = entries(&audit_directory(&settings), None).unwrap().map(Result::unwrap);
+    assert!(written.any(|entry| matches!(entry.record, Record::Unrecorded { count: 2, .. })));
 }
 
 #[test]
