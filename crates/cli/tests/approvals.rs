@@ -417,8 +417,8 @@ fn users_do_not_see_each_other() {
     assert_eq!(asking.wait().code, Some(78));
 }
 
-/// spec DESK.5: What a program left that was killed is removed by whoever looks; what one has that runs
-/// stays.
+/// spec DESK.5: What a program left that was killed is removed by whoever looks, and by the next program that
+/// has a desk; what one has that runs stays.
 #[test]
 fn what_a_killed_program_left_is_removed() {
     let world = World::new();

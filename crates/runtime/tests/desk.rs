@@ -186,8 +186,8 @@ async fn the_console_is_found_through_the_socket() {
     assert_eq!(consoles[0].address, "http://127.0.0.1:1/#token=x");
 }
 
-/// spec DESK.5: What a program left that was killed is removed by whoever looks; what one has that runs
-/// stays.
+/// spec DESK.5: What a program left that was killed is removed by whoever looks, and by the next program that
+/// has a desk; what one has that runs stays.
 #[tokio::test]
 async fn what_was_left_behind_is_removed() {
     let base = tempfile::tempdir().unwrap();
@@ -195,12 +195,19 @@ async fn what_was_left_behind_is_removed() {
     let directory = base.path().join("desk");
     let files = || std::fs::read_dir(&directory).unwrap().count();
     assert_eq!(files(), 2);
-    drop(std::os::unix::net::UnixListener::bind(directory.join("0123abcd.sock")).unwrap());
-    std::fs::write(directory.join("0123abcd.lock"), "").unwrap();
-    // One that was killed between the two.
-    std::fs::write(directory.join("4567abcd.lock"), "").unwrap();
-    assert_eq!(files(), 5);
+    let leave = || {
+        drop(std::os::unix::net::UnixListener::bind(directory.join("0123abcd.sock")).unwrap());
+        std::fs::write(directory.join("0123abcd.lock"), "").unwrap();
+        // One that was killed between the two.
+        std::fs::write(directory.join("4567abcd.lock"), "").unwrap();
+        assert_eq!(files(), 5);
+    };
+    leave();
     let listed = Desks::in_settings(base.path()).list().await.unwrap();
     assert!(listed.questions.is_empty() && listed.notes.is_empty(), "{listed:?}");
     assert_eq!(files(), 2);
+    leave();
+    let also = Program::start(base.path(), base.path()).await;
+    assert_eq!(files(), 4);
+    drop(also);
 }

@@ -1,12 +1,22 @@
 //! The file in which an agent finds where to ask, and its token.
+//!
+//! A server holds the lock on its file as long as it lives, and a name belongs to whoever holds the lock on the
+//! file that has it. A server that was killed cannot remove its file, so the next one removes those whose lock
+//! nobody holds: the kernel lets go of a lock with its process, whatever process has its number by then.
 
 use sandgate_server::http::Token;
+use std::fs::File;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
+
+/// How the name of every such file ends.
+const SUFFIX: &str = ".json";
 
 /// A file that only the person can read, and that goes with the server.
 pub(super) struct TokenFile {
     path: PathBuf,
+    /// Its lock is held as long as this is open.
+    file: File,
 }
 
 impl TokenFile {
@@ -17,25 +27,16 @@ impl TokenFile {
         address: &str,
         requester: &Token,
     ) -> io::Result<Self> {
-        let path = directory.join(format!("{name}.json"));
+        let path = directory.join(format!("{name}{SUFFIX}"));
         let told = serde_json::json!({
             "url": address, "requester_token": requester.reveal(), "pid": std::process::id(),
         });
         let wrong = |error: io::Error| {
             io::Error::new(error.kind(), format!("cannot write {}: {error}", path.display()))
         };
-        // One that a killed server left: whoever has the address now is us.
-        match std::fs::remove_file(&path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(wrong(error)),
-            _ => {}
-        }
-        let mut options = std::fs::OpenOptions::new();
-        options.write(true).create_new(true);
-        #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        let mut file = options.open(&path).map_err(wrong)?;
+        let mut file = make(&path).map_err(wrong)?;
         file.write_all(format!("{told}\n").as_bytes()).map_err(wrong)?;
-        Ok(Self { path })
+        Ok(Self { path, file })
     }
 
     /// Where it is.
@@ -46,6 +47,253 @@ impl TokenFile {
 
 impl Drop for TokenFile {
     fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.path);
+        if left::is_in_place(&self.path, &self.file) {
+            let _ = std::fs::remove_file(&self.path);
+        }
+    }
+}
+
+/// Removes the files of servers that were killed.
+pub(super) fn sweep(directory: &Path) {
+    left::sweep(directory);
+}
+
+/// Makes a file of this name that is ours, in the place of one that was left.
+fn make(path: &Path) -> io::Result<File> {
+    /// Another server that looks for what was left may hold the old file for a moment, or meet the new one
+    /// before it is locked. It does not do so again and again.
+    const TRIES: usize = 1000;
+    for attempt in 0..TRIES {
+        // Whoever has the address now is us, so nobody who goes on holding its file has a right to it.
+        let removed = match attempt < TRIES / 2 {
+            true => left::remove_unless_held(path),
+            false => std::fs::remove_file(path),
+        };
+        match removed {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                std::thread::yield_now();
+                continue;
+            }
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let mut options = std::fs::OpenOptions::new();
+        options.write(true).create_new(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        let file = match options.open(path) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
+            opened => opened?,
+        };
+        if left::hold(&file) && left::is_in_place(path, &file) {
+            return Ok(file);
+        }
+    }
+    Err(io::Error::other("somebody else holds it, or removes it again and again"))
+}
+
+#[cfg(unix)]
+mod left {
+    use super::SUFFIX;
+    use serde_json::Value;
+    use std::fs::{self, File, TryLockError};
+    use std::io::{self, Read as _};
+    use std::os::unix::fs::MetadataExt as _;
+    use std::path::Path;
+
+    /// So many names are looked at in one start; the next looks at more.
+    const MOST_NAMES: usize = 20_000;
+
+    /// No file of ours is longer.
+    const LONGEST: u64 = 64 << 10;
+
+    /// Takes the lock on a file that was just made. Where there are no locks nobody removes it either.
+    pub(super) fn hold(file: &File) -> bool {
+        !matches!(file.try_lock(), Err(TryLockError::WouldBlock))
+    }
+
+    /// Whether it is still the file of this name.
+    pub(super) fn is_in_place(path: &Path, file: &File) -> bool {
+        let number = |found: fs::Metadata| (found.dev(), found.ino());
+        match (path.symlink_metadata(), file.metadata()) {
+            (Ok(named), Ok(held)) => number(named) == number(held),
+            _ => false,
+        }
+    }
+
+    /// Removes what has this name, unless somebody holds it.
+    pub(super) fn remove_unless_held(path: &Path) -> io::Result<()> {
+        match sandgate_runtime::open_file(path) {
+            Ok(file) => match file.try_lock() {
+                Err(TryLockError::WouldBlock) => Err(io::ErrorKind::WouldBlock.into()),
+                _ if is_in_place(path, &file) => fs::remove_file(path),
+                _ => Err(io::ErrorKind::WouldBlock.into()),
+            },
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Err(error),
+            // It is none of ours, so nobody else removes it.
+            Err(_) => fs::remove_file(path),
+        }
+    }
+
+    pub(super) fn sweep(directory: &Path) {
+        let Ok(entries) = fs::read_dir(directory) else { return };
+        for entry in entries.take(MOST_NAMES).flatten() {
+            let is_named_so = entry.file_name().as_encoded_bytes().ends_with(SUFFIX.as_bytes());
+            if is_named_so && entry.file_type().is_ok_and(|kind| kind.is_file()) {
+                remove_if_left(&entry.path());
+            }
+        }
+    }
+
+    /// Removes a file of ours that nobody holds. Where anything about that is not certain it stays.
+    fn remove_if_left(path: &Path) {
+        let Ok(file) = sandgate_runtime::open_file(path) else { return };
+        let is_left = is_mine(&file) && file.try_lock().is_ok() && is_told(&file);
+        // Only who has the lock removes or replaces what has this name, so it cannot be another by now.
+        if is_left && is_in_place(path, &file) {
+            let _ = fs::remove_file(path);
+        }
+    }
+
+    fn is_mine(file: &File) -> bool {
+        let me = rustix::process::geteuid().as_raw();
+        file.metadata().is_ok_and(|found| {
+            found.uid() == me && found.nlink() == 1 && found.mode() & 0o777 == 0o600
+        })
+    }
+
+    /// Whether a server wrote it, or made it and was killed before it could write.
+    fn is_told(file: &File) -> bool {
+        let mut text = String::new();
+        if file.take(LONGEST).read_to_string(&mut text).is_err() {
+            return false;
+        }
+        let has_our_fields = |told: Value| {
+            told["url"].is_string() && told["requester_token"].is_string() && told["pid"].is_u64()
+        };
+        text.is_empty() || serde_json::from_str(&text).is_ok_and(has_our_fields)
+    }
+}
+
+/// Elsewhere a file that is locked cannot be read, and agents must read it.
+#[cfg(not(unix))]
+mod left {
+    use std::fs::File;
+    use std::path::Path;
+
+    pub(super) fn hold(_: &File) -> bool {
+        true
+    }
+
+    pub(super) fn is_in_place(_: &Path, _: &File) -> bool {
+        true
+    }
+
+    pub(super) fn remove_unless_held(path: &Path) -> std::io::Result<()> {
+        std::fs::remove_file(path)
+    }
+
+    pub(super) fn sweep(_: &Path) {}
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+    use sandgate_server::http::Tokens;
+    use std::fs;
+    use std::os::unix::fs::{OpenOptionsExt as _, symlink};
+
+    fn write(directory: &Path, name: &str) -> TokenFile {
+        let tokens = Tokens::random().unwrap();
+        TokenFile::write(directory, name, "http://127.0.0.1:1", tokens.requester()).unwrap()
+    }
+
+    /// The file of a server that was killed: nothing of the process is left, the lock neither.
+    fn killed(directory: &Path, name: &str) -> PathBuf {
+        let living = write(directory, name);
+        let (path, text) = (living.path.clone(), fs::read(living.path()).unwrap());
+        drop(living);
+        let mut options = fs::OpenOptions::new();
+        let mut file = options.write(true).create_new(true).mode(0o600).open(&path).unwrap();
+        file.write_all(&text).unwrap();
+        path
+    }
+
+    fn names(directory: &Path) -> Vec<String> {
+        let entries = fs::read_dir(directory).unwrap();
+        let mut names: Vec<_> =
+            entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+
+    /// spec HTTP.45: The token files of servers that were killed are removed when the next one starts; those of
+    /// servers that run stay, and so does whatever else lies there.
+    #[test]
+    fn only_what_a_killed_server_left_is_swept() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = |name: &str| directory.path().join(name);
+        let _living = write(directory.path(), "living");
+        killed(directory.path(), "killed");
+        let mut options = fs::OpenOptions::new();
+        options.write(true).create_new(true).mode(0o600);
+        options.open(path("killed-before-it-wrote.json")).unwrap();
+        fs::rename(killed(directory.path(), "other-suffix"), path("other-suffix.txt")).unwrap();
+        options.open(path("another.json")).unwrap().write_all(b"{\"url\":\"x\"}\n").unwrap();
+        let shared = killed(directory.path(), "two-names");
+        fs::hard_link(&shared, path("two-names.txt")).unwrap();
+        symlink("other-suffix.txt", path("link.json")).unwrap();
+        fs::create_dir(path("directory.json")).unwrap();
+        sweep(directory.path());
+        let left = [
+            "another.json",
+            "directory.json",
+            "link.json",
+            "living.json",
+            "other-suffix.txt",
+            "two-names.json",
+            "two-names.txt",
+        ];
+        assert_eq!(names(directory.path()), left);
+    }
+
+    /// spec HTTP.45: The token files of servers that were killed are removed when the next one starts; those of
+    /// servers that run stay, and so does whatever else lies there.
+    #[test]
+    fn servers_that_start_and_sweep_at_once_keep_their_files() {
+        const SERVERS: usize = 8;
+        let directory = tempfile::tempdir().unwrap();
+        let directory = directory.path();
+        for round in 0..50 {
+            (0..SERVERS).for_each(|server| drop(killed(directory, &format!("{round}-{server}"))));
+            let together = std::sync::Barrier::new(SERVERS);
+            let living: Vec<TokenFile> = std::thread::scope(|scope| {
+                let servers: Vec<_> = (0..SERVERS)
+                    .map(|server| {
+                        let together = &together;
+                        scope.spawn(move || {
+                            together.wait();
+                            sweep(directory);
+                            write(directory, &format!("{round}-{server}"))
+                        })
+                    })
+                    .collect();
+                servers.into_iter().map(|server| server.join().unwrap()).collect()
+            });
+            sweep(directory);
+            assert!(living.iter().all(|file| left::is_in_place(&file.path, &file.file)));
+            assert_eq!(names(directory).len(), SERVERS);
+            drop(living);
+            assert_eq!(names(directory), [] as [&str; 0]);
+        }
+    }
+
+    #[test]
+    fn a_file_that_was_replaced_is_not_removed_with_the_server() {
+        let directory = tempfile::tempdir().unwrap();
+        let first = write(directory.path(), "same");
+        let second = write(directory.path(), "same");
+        drop(first);
+        assert!(second.path().exists());
     }
 }

@@ -249,6 +249,13 @@ impl Desks {
         Ok((answers, notes))
     }
 
+    /// Removes what programs left that were killed.
+    pub(super) fn remove_left(&self) {
+        for name in self.names().unwrap_or_default() {
+            place(&self.settings, &name).remove_if_left();
+        }
+    }
+
     /// The names of the desks that there are, or were.
     fn names(&self) -> Result<Vec<String>, DeskError> {
         let directory = self.settings.join(DIRECTORY);

@@ -1,7 +1,7 @@
 //! The desk's socket: through it the questions of a program are answered from any terminal of its user.
 
 use super::wire::{LONGEST_LIST, LONGEST_REPLY, LONGEST_REQUEST, PROTOCOL, Reply, Request};
-use super::{Desk, OpenQuestion};
+use super::{Desk, Desks, OpenQuestion};
 use crate::own_socket::{Line, Lines, OwnSocket, OwnSocketError, Taken, Writer, split};
 use std::io;
 use std::path::Path;
@@ -40,11 +40,14 @@ pub(super) fn place(settings: &Path, name: &str) -> OwnSocket {
 }
 
 impl Desk {
-    /// Lets whoever is this user, and in no cage, see the questions and answer them.
+    /// Lets whoever is this user, and in no cage, see the questions and answer them. Also removes the sockets of
+    /// programs that were killed.
     ///
     /// # Errors
     /// When there can be no socket in these settings.
     pub fn listen(self: &Arc<Self>, settings: &Path) -> Result<DeskSocket, OwnSocketError> {
+        // Not everybody ever looks at desks, which would have it done as well.
+        Desks::in_settings(settings).remove_left();
         let place = place(settings, &self.name);
         // Somebody who looks for what was left behind may hold the lock for a moment.
         let taken = (0..TRIES).find_map(|tried| {

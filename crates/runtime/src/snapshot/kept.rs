@@ -16,6 +16,9 @@ use std::time::{Duration, SystemTime};
 /// What the first line begins with.
 const OPENING: &str = "# sandgate snapshot ";
 
+/// What the names of files begin with that are being written.
+const NEW: &str = "new-";
+
 /// The largest file that is read.
 const LARGEST: u64 = 4 << 20;
 
@@ -125,7 +128,7 @@ impl Place {
 
     /// Keeps a snapshot, in the place of the one that is there. Whoever reads meanwhile finds a whole one.
     pub(super) fn store(&self, about: About, script: &[u8]) -> io::Result<Kept> {
-        let new = self.directory.join(format!("new-{}", uuid::Uuid::now_v7().simple()));
+        let new = self.directory.join(format!("{NEW}{}", uuid::Uuid::now_v7().simple()));
         let written = self.write(&new, &about, script);
         if written.is_err() {
             let _ = std::fs::remove_file(&new);
@@ -149,16 +152,29 @@ impl Place {
         Ok(Stamp::from(&file.metadata()?))
     }
 
-    /// Removes what nobody can use any more.
+    /// Removes what nobody can use any more, and what was never finished.
     pub(super) fn sweep(&self) {
-        let entries = std::fs::read_dir(self.all()).into_iter().flatten().flatten();
-        for entry in entries.filter(|entry| entry.path() != self.directory) {
-            let age = entry.metadata().ok().and_then(|found| found.modified().ok()?.elapsed().ok());
-            if age.is_some_and(|age| age > OLDEST * 2) {
+        let entries = |directory| std::fs::read_dir(directory).into_iter().flatten().flatten();
+        for entry in entries(self.all()).filter(|entry| entry.path() != self.directory) {
+            if is_old(&entry) {
                 let _ = std::fs::remove_dir_all(entry.path());
             }
         }
+        let is_new = |entry: &std::fs::DirEntry| {
+            entry.file_name().as_encoded_bytes().starts_with(NEW.as_bytes())
+        };
+        for entry in entries(&self.directory).filter(is_new) {
+            if is_old(&entry) {
+                let _ = std::fs::remove_file(entry.path());
+            }
+        }
     }
+}
+
+/// Whether it is so old that nobody can be at work on it.
+fn is_old(entry: &std::fs::DirEntry) -> bool {
+    let age = entry.metadata().ok().and_then(|found| found.modified().ok()?.elapsed().ok());
+    age.is_some_and(|age| age > OLDEST * 2)
 }
 
 fn digest(bytes: &[u8]) -> String {
@@ -171,4 +187,31 @@ pub(super) fn hex(bytes: &[u8]) -> String {
 
 fn now() -> u64 {
     SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::{File, FileTimes};
+
+    /// spec SNAP.23: A snapshot that has not been used for two days is removed when another is taken, and so is what a
+    /// program that was killed left of one.
+    #[test]
+    fn what_is_old_is_swept() {
+        let own = tempfile::tempdir().unwrap();
+        let place = Place::make(own.path(), "key", "script").unwrap();
+        let other = Place::make(own.path(), "other", "script").unwrap();
+        let file = |name: &str| place.directory.join(name);
+        for name in ["script", "new-old", "new-young"] {
+            std::fs::write(file(name), "").unwrap();
+        }
+        let long_ago = FileTimes::new().set_modified(SystemTime::now() - OLDEST * 3);
+        for path in [file("script"), file("new-old"), other.directory.clone()] {
+            File::open(path).unwrap().set_times(long_ago).unwrap();
+        }
+        place.sweep();
+        assert!(!other.directory.exists() && !file("new-old").exists());
+        assert!(file("script").exists(), "it is replaced, and not missed meanwhile");
+        assert!(file("new-young").exists(), "somebody may be at work on it");
+    }
 }
