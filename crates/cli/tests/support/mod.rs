@@ -201,7 +201,18 @@ impl Running {
             stdout.read_to_end(&mut self.read).unwrap();
         }
         let status = self.child.wait().unwrap();
-        Outcome { code: status.code(), stdout: self.read, stderr: reader.join().unwrap() }
+        let stdout = std::mem::take(&mut self.read);
+        Outcome { code: status.code(), stdout, stderr: reader.join().unwrap() }
+    }
+}
+
+/// What a test started that fails ends with it: nobody else would end a server.
+#[cfg(unix)]
+impl Drop for Running {
+    fn drop(&mut self) {
+        if std::thread::panicking() && matches!(self.child.try_wait(), Ok(None)) {
+            self.signal(rustix::process::Signal::TERM);
+        }
     }
 }
 
