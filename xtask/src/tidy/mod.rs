@@ -3,6 +3,7 @@
 //! Each check is one file and one line in [`CHECKS`]. It reads a [`Tree`] and returns findings; it
 //! neither prints nor stops at the first one. `docs/spec/tidy.md` says what each check promises.
 
+mod errno;
 mod explained;
 mod layers;
 mod leftovers;
@@ -51,6 +52,7 @@ const CHECKS: &[fn(&Tree) -> Vec<Finding>] = &[
     layers::check,
     reach::check,
     unsafety::check,
+    errno::check,
     names::check,
     links::check,
     leftovers::check,

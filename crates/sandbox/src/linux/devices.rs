@@ -1,7 +1,7 @@
 //! A `/dev` with nothing in it that could hurt.
 //!
 //! Most of it is made before anybody knows what the cage is about, by a process that shares its maker's
-//! memory: no call but the first tells an error by the C library's `errno`, and after that error nothing is entered.
+//! memory: no call tells an error by the C library's `errno`.
 
 use super::enter::{Stuck, place};
 use super::same::open_same;
@@ -27,8 +27,7 @@ const LINKS: [(&CStr, &CStr); 5] = [
 /// [mounted after that](mount_what_is_written_to).
 pub(super) fn lay_out() -> Result<(), Stuck> {
     let devices = hold();
-    // A device can be written to on a read-only mount as well, so no other opens anything. Only a failure is told
-    // by `errno`, and whoever is told so runs nothing.
+    // A device can be written to on a read-only mount as well, so no other opens anything.
     sys::mount_attributes(CWD, c"/", sys::NO_DEVICES)
         .map_err(Stuck::at("close the devices of other directories"))?;
     let options = Some(c"mode=755,size=64k");

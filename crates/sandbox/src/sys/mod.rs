@@ -1,9 +1,11 @@
 //! The kernel calls that have no safe form elsewhere, and the only unsafe code of this crate.
 //!
-//! None allocates or takes a lock: all may be used after a fork.
+//! None allocates or takes a lock: all may be used after a fork. None tells an error by the C library's `errno`, so
+//! all may be used where memory is shared.
 
 #![allow(unsafe_code, reason = "this module is where the crate talks to the kernel")]
 
+mod call;
 mod kept;
 pub(crate) mod notify;
 #[cfg(test)]
@@ -13,7 +15,8 @@ pub(crate) use kept::Inherited;
 pub use kept::Kept;
 pub(crate) use notify::install_listener;
 
-use rustix::fd::{AsFd, AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd};
+use call::{Fd, call};
+use rustix::fd::{AsFd, BorrowedFd, FromRawFd as _, OwnedFd, RawFd};
 use rustix::io::Errno;
 use rustix::thread::{CapabilitySet, CapabilitySets, UnshareFlags};
 use std::ffi::CStr;
@@ -26,17 +29,14 @@ pub(crate) const NO_SETUID: u64 = libc::MOUNT_ATTR_NOSUID;
 /// Device files on this mount open nothing.
 pub(crate) const NO_DEVICES: u64 = libc::MOUNT_ATTR_NODEV;
 
-fn done(result: libc::c_long) -> Result<(), Errno> {
-    if result >= 0 {
-        return Ok(());
-    }
-    // SAFETY: the location is this thread's own and always valid.
-    let location = unsafe { libc::__errno_location() };
-    // SAFETY: as above; reading an integer.
-    Err(Errno::from_raw_os_error(unsafe { *location }))
+/// The descriptor that a call has just given us.
+fn descriptor(number: usize) -> Result<OwnedFd, Errno> {
+    let fd = RawFd::try_from(number).map_err(|_| Errno::BADF)?;
+    // SAFETY: the kernel has just given us this descriptor.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// Leaves namespaces for new ones. Leaves the C library's `errno` alone.
+/// Leaves namespaces for new ones.
 pub(crate) fn unshare(flags: UnshareFlags) -> Result<(), Errno> {
     // SAFETY: only namespaces are left, never memory or descriptors: the flags used name no other.
     unsafe { rustix::thread::unshare_unsafe(flags) }
@@ -87,10 +87,8 @@ fn in_a_child(works: impl FnOnce() -> bool) -> bool {
 pub(crate) fn has_filters() -> bool {
     let refuse = libc::SECCOMP_RET_ERRNO;
     // SAFETY: the kernel reads one number and says whether it knows this action.
-    done(unsafe {
-        libc::syscall(libc::SYS_seccomp, libc::SECCOMP_GET_ACTION_AVAIL, 0, &raw const refuse)
-    })
-    .is_ok()
+    unsafe { call!(libc::SYS_seccomp, libc::SECCOMP_GET_ACTION_AVAIL, 0, &raw const refuse) }
+        .is_ok()
 }
 
 /// Adds attributes to a mount and to those beneath it.
@@ -103,16 +101,17 @@ pub(crate) fn mount_attributes(
     let wanted =
         libc::mount_attr { attr_set: attributes, attr_clr: 0, propagation: 0, userns_fd: 0 };
     // SAFETY: a C string and a live structure of the size that is named; nothing is written back.
-    done(unsafe {
-        libc::syscall(
+    unsafe {
+        call!(
             libc::SYS_mount_setattr,
-            directory.as_fd().as_raw_fd(),
+            Fd(directory),
             path.as_ptr(),
             flags,
             &raw const wanted,
             size_of::<libc::mount_attr>(),
         )
-    })
+    }
+    .map(|_| ())
 }
 
 /// Leaves the keyring that was inherited from the user's session.
@@ -120,11 +119,10 @@ pub(crate) fn new_session_keyring() {
     const JOIN_SESSION_KEYRING: libc::c_int = 1;
     // A kernel without keyrings has nothing to leave, and the filter refuses to use any.
     // SAFETY: a null name asks for a new keyring.
-    unsafe { libc::syscall(libc::SYS_keyctl, JOIN_SESSION_KEYRING, ptr::null::<u8>()) };
+    let _ = unsafe { call!(libc::SYS_keyctl, JOIN_SESSION_KEYRING, ptr::null::<u8>()) };
 }
 
-/// Sees to it that no exec gives a capability, root's neither. Those that are there stay. Leaves the C
-/// library's `errno` alone.
+/// Sees to it that no exec gives a capability, root's neither. Those that are there stay.
 pub(crate) fn limit_capabilities() {
     use rustix::thread::CapabilitiesSecureBits as Bits;
     let locked = Bits::NO_ROOT
@@ -157,19 +155,16 @@ pub(crate) fn landlock_create(files: u64, network: u64, scopes: u64) -> Result<O
     // Older kernels take a longer structure than theirs as long as the rest of it is zero.
     let refused = [files, network, scopes];
     // SAFETY: the kernel reads three numbers from a live array of that size.
-    let fd = unsafe {
-        libc::syscall(libc::SYS_landlock_create_ruleset, refused.as_ptr(), size_of_val(&refused), 0)
+    let made = unsafe {
+        call!(libc::SYS_landlock_create_ruleset, refused.as_ptr(), size_of_val(&refused), 0)
     };
-    done(fd)?;
-    let fd = libc::c_int::try_from(fd).map_err(|_| Errno::BADF)?;
-    // SAFETY: the kernel has just given us this descriptor.
-    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+    made.and_then(descriptor)
 }
 
 /// Lives by Landlock rules from now on.
 pub(crate) fn landlock_restrict(rules: BorrowedFd<'_>) -> Result<(), Errno> {
     // SAFETY: only integers.
-    done(unsafe { libc::syscall(libc::SYS_landlock_restrict_self, rules.as_raw_fd(), 0) })
+    unsafe { call!(libc::SYS_landlock_restrict_self, Fd(rules), 0) }.map(|_| ())
 }
 
 /// Allows more beneath a directory.
@@ -184,17 +179,11 @@ pub(crate) fn landlock_allow(
         parent: libc::c_int,
     }
     const PATH_BENEATH: libc::c_int = 1;
-    let rule = PathBeneath { allowed_access: access, parent: directory.as_raw_fd() };
+    let parent = rustix::fd::AsRawFd::as_raw_fd(&directory);
+    let rule = PathBeneath { allowed_access: access, parent };
     // SAFETY: the kernel reads the structure that this kind of rule has.
-    done(unsafe {
-        libc::syscall(
-            libc::SYS_landlock_add_rule,
-            rules.as_raw_fd(),
-            PATH_BENEATH,
-            &raw const rule,
-            0,
-        )
-    })
+    unsafe { call!(libc::SYS_landlock_add_rule, Fd(rules), PATH_BENEATH, &raw const rule, 0) }
+        .map(|_| ())
 }
 
 /// The version of Landlock that this kernel has; 0 without it.
@@ -202,8 +191,8 @@ pub(crate) fn landlock_version() -> i32 {
     const VERSION: libc::c_int = 1;
     // SAFETY: no structure is given, which asks for the version only.
     let version =
-        unsafe { libc::syscall(libc::SYS_landlock_create_ruleset, ptr::null::<u8>(), 0, VERSION) };
-    i32::try_from(version).unwrap_or(0).max(0)
+        unsafe { call!(libc::SYS_landlock_create_ruleset, ptr::null::<u8>(), 0, VERSION) };
+    version.ok().and_then(|version| i32::try_from(version).ok()).unwrap_or(0)
 }
 
 /// Installs a filter for system calls. `no_new_privs` must be set.
@@ -214,12 +203,11 @@ pub(crate) fn install_filter(filter: &[libc::sock_filter]) -> Result<(), Errno> 
     };
     // SAFETY: the program points to a live array of the length it names; both structures are laid
     // out as the kernel's.
-    done(unsafe {
-        libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, 0, &raw const program)
-    })
+    unsafe { call!(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, 0, &raw const program) }
+        .map(|_| ())
 }
 
-/// Brings a network interface up. Leaves the C library's `errno` alone.
+/// Brings a network interface up.
 pub(crate) fn interface_up(socket: impl AsFd, name: &CStr) -> Result<(), Errno> {
     const SET_FLAGS: rustix::ioctl::Opcode = libc::SIOCSIFFLAGS as rustix::ioctl::Opcode;
     // SAFETY: a zeroed request is a valid one.

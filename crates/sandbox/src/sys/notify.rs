@@ -1,9 +1,10 @@
 //! The kernel's questions about system calls: hearing them, answering them, and looking at what
 //! the process that is held up meanwhile has given as arguments.
 
-use super::done;
+use super::call::{Fd, call};
+use super::descriptor;
 use libc::sock_filter;
-use rustix::fd::{AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd, RawFd};
+use rustix::fd::{BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 use std::ptr;
 
@@ -50,13 +51,10 @@ fn install(filter: &[sock_filter], flags: libc::c_ulong) -> Result<OwnedFd, Errn
     };
     // SAFETY: the program points to a live array of the length it names; both structures are laid
     // out as the kernel's.
-    let fd = unsafe {
-        libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, flags, &raw const program)
+    let made = unsafe {
+        call!(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, flags, &raw const program)
     };
-    done(fd)?;
-    let fd = RawFd::try_from(fd).map_err(|_| Errno::BADF)?;
-    // SAFETY: the kernel has just given us this descriptor.
-    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+    made.and_then(descriptor)
 }
 
 /// Asks for the two processes to take turns on one processor, which is faster for short answers.
@@ -65,7 +63,7 @@ pub(crate) fn take_turns(listener: BorrowedFd<'_>) {
     const SYNC_WAKE_UP: u64 = 1;
     let request = libc::SECCOMP_IOCTL_NOTIF_SET_FLAGS;
     // SAFETY: only integers.
-    unsafe { libc::syscall(libc::SYS_ioctl, listener.as_raw_fd(), request, SYNC_WAKE_UP) };
+    let _ = unsafe { call!(libc::SYS_ioctl, Fd(listener), request, SYNC_WAKE_UP) };
 }
 
 /// Takes the next question. Waits for one: only to be called when the descriptor is readable.
@@ -80,9 +78,7 @@ pub(crate) fn receive(listener: BorrowedFd<'_>) -> Result<Asked, Errno> {
     let mut question: Question = unsafe { std::mem::zeroed() };
     let request = libc::SECCOMP_IOCTL_NOTIF_RECV;
     // SAFETY: the kernel writes a structure that has room in the live one that it is given.
-    done(unsafe {
-        libc::syscall(libc::SYS_ioctl, listener.as_raw_fd(), request, &raw mut question)
-    })?;
+    unsafe { call!(libc::SYS_ioctl, Fd(listener), request, &raw mut question) }?;
     let libc::seccomp_notif { id, pid, data, .. } = question.known;
     Ok(Asked { id, thread: pid.cast_signed(), call: data.nr, arguments: data.args })
 }
@@ -101,9 +97,7 @@ pub(crate) fn reply(listener: BorrowedFd<'_>, id: u64, reply: Reply) -> Result<(
     let response = libc::seccomp_notif_resp { id, val: 0, error, flags };
     let request = libc::SECCOMP_IOCTL_NOTIF_SEND;
     // SAFETY: the kernel reads a live structure of the kind that this call takes.
-    done(unsafe {
-        libc::syscall(libc::SYS_ioctl, listener.as_raw_fd(), request, &raw const response)
-    })
+    unsafe { call!(libc::SYS_ioctl, Fd(listener), request, &raw const response) }.map(|_| ())
 }
 
 /// Whether the call still waits: if so, what was seen under its thread's number until now was its
@@ -111,8 +105,7 @@ pub(crate) fn reply(listener: BorrowedFd<'_>, id: u64, reply: Reply) -> Result<(
 pub(crate) fn still_waits(listener: BorrowedFd<'_>, id: u64) -> bool {
     let request = libc::SECCOMP_IOCTL_NOTIF_ID_VALID;
     // SAFETY: the kernel reads one live number.
-    done(unsafe { libc::syscall(libc::SYS_ioctl, listener.as_raw_fd(), request, &raw const id) })
-        .is_ok()
+    unsafe { call!(libc::SYS_ioctl, Fd(listener), request, &raw const id) }.is_ok()
 }
 
 /// Copies from another process's memory, as far as it is mapped. Says how much it was.
@@ -127,35 +120,29 @@ pub(crate) fn read_memory(thread: i32, address: u64, into: &mut [u8]) -> usize {
         iov_len,
     };
     let remote = [piece(start, first), piece(start.wrapping_add(first), into.len() - first)];
-    // All are as wide as the kernel takes them: one is passed in memory, where nothing would fill
-    // the rest of a narrow one with zeros.
-    let (pieces, flags): (libc::c_ulong, libc::c_ulong) = (1, 0);
     // SAFETY: the kernel writes no more than its length to the live buffer; the other addresses are
     // another process's, where it only reads.
     let copied = unsafe {
-        libc::syscall(
+        call!(
             libc::SYS_process_vm_readv,
             thread,
             &raw const local,
-            pieces,
+            1,
             remote.as_ptr(),
             remote.len(),
-            flags,
         )
     };
-    usize::try_from(copied).unwrap_or(0)
+    copied.unwrap_or(0)
 }
 
 /// Sends a signal to a process, whatever the number of the signal.
 pub(crate) fn signal(process: i32, number: i32) -> Result<(), Errno> {
     // SAFETY: only integers.
-    done(unsafe { libc::syscall(libc::SYS_kill, process, number) })
+    unsafe { call!(libc::SYS_kill, process, number) }.map(|_| ())
 }
 
 /// Connects a socket to an address as the kernel knows them.
 pub(crate) fn connect(socket: BorrowedFd<'_>, address: &[u8]) -> Result<(), Errno> {
     // SAFETY: the kernel reads the live bytes of the length that is named.
-    done(unsafe {
-        libc::syscall(libc::SYS_connect, socket.as_raw_fd(), address.as_ptr(), address.len())
-    })
+    unsafe { call!(libc::SYS_connect, Fd(socket), address.as_ptr(), address.len()) }.map(|_| ())
 }
