@@ -69,6 +69,7 @@ mod served;
 mod session;
 #[cfg(unix)]
 mod snapshot;
+mod spills;
 mod steady_path;
 mod telemetry;
 mod terminal;

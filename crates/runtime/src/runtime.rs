@@ -3,6 +3,7 @@
 use crate::directory::SessionDirectory;
 use crate::error::RuntimeError;
 use crate::request::KeepOutput;
+use crate::spills::{Room, Spills};
 use sandgate_process::{Shell, Spawner, SpillPolicy};
 use sandgate_protocol::ExecParams;
 use sandgate_sandbox::SandboxManager;
@@ -24,6 +25,8 @@ pub struct Runtime {
     pub(crate) spawner: Spawner,
     pub(crate) sandbox: SandboxManager,
     directory: Arc<SessionDirectory>,
+    /// The full outputs of commands that have ended.
+    pub(crate) spills: Spills,
     /// What reads the scripts that name no shell.
     pub(crate) shell: Shell,
 }
@@ -41,7 +44,8 @@ impl Runtime {
         let spawner = Spawner::start()?;
         let shell = Shell::default_user_shell();
         let directory = Arc::new(SessionDirectory::named());
-        Ok(Self { spawner, sandbox: SandboxManager::new(), directory, shell })
+        let spills = Spills::new(Room::DEFAULT);
+        Ok(Self { spawner, sandbox: SandboxManager::new(), directory, spills, shell })
     }
 
     /// Has scripts read by this shell, a name or an absolute path, instead of the person's own. A

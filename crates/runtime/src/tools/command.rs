@@ -392,6 +392,9 @@ impl ToolRuntime<ShellRequest> for CommandTool {
         let running = execute(&services.runtime.spawner, &env, options, stop, &mut report);
         match running.instrument(span.clone()).await {
             Ok(mut executed) => {
+                if let Some(spill) = &executed.spill {
+                    services.runtime.spills.keep(spill).await;
+                }
                 let manager = &services.runtime.sandbox;
                 let denied = manager.denied(env.sandbox(), executed.supervised, &executed.output);
                 let denial = denied.map(|_| executed.output.denials.clone());

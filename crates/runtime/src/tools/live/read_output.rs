@@ -107,7 +107,10 @@ fn source(invocation: &ToolInvocation<'_>, id: &str) -> Result<Source, CodexErr>
             Ok(Source { kept, read: Box::new(move |range| entry.process.read(range)) })
         }
         Err(unknown) => {
-            let Some(file) = services.runtime.spilled(id) else { return Err(unknown) };
+            let Some(file) = services.runtime.spilled(id) else {
+                let gone = services.runtime.spills.why_gone(id);
+                return Err(gone.map_or(unknown, CodexErr::ToolExecutionFailed));
+            };
             let length = file.metadata().map(|metadata| metadata.len());
             let length =
                 length.map_err(|error| CodexErr::ToolExecutionFailed(error.to_string()))?;
