@@ -63,6 +63,8 @@ pub enum DenialRule {
     SocketOutsideWritableRoots,
     /// Nothing in the cage may do this.
     NeverAllowed,
+    /// It lies inside a writable root, on a mount that is read-only outside the sandbox as well.
+    ReadOnlyMount,
 }
 
 /// All that was refused to one command.
@@ -137,12 +139,13 @@ impl DeniedOperation {
 
 impl DenialRule {
     /// All there are, in the order of their numbers.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
         Self::OutsideWritableRoots,
         Self::ProtectedName,
         Self::NetworkOff,
         Self::SocketOutsideWritableRoots,
         Self::NeverAllowed,
+        Self::ReadOnlyMount,
     ];
 
     /// The rule in a person's words.
@@ -153,6 +156,7 @@ impl DenialRule {
             Self::NetworkOff => "the network is off",
             Self::SocketOutsideWritableRoots => "a socket of a program outside the sandbox",
             Self::NeverAllowed => "never allowed in the sandbox",
+            Self::ReadOnlyMount => "on a mount that is read-only outside the sandbox too",
         }
     }
 }

@@ -31,6 +31,8 @@ pub(super) fn how(denials: &Denials, policy: &SandboxPolicy, home: Option<&Path>
             DenialRule::ProtectedName
             | DenialRule::SocketOutsideWritableRoots
             | DenialRule::NeverAllowed => only_by_answer = true,
+            // Nothing that can be said here would.
+            DenialRule::ReadOnlyMount => {}
         }
     }
     let mut lines = Vec::new();

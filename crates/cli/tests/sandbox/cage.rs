@@ -118,6 +118,30 @@ impl Cage {
         Some(command)
     }
 
+    /// The same where a directory of the workspace is a read-only mount of the person's, if that can be had here.
+    pub(crate) fn where_is_read_only(
+        &self,
+        name: &str,
+        options: &[&str],
+        script: &str,
+    ) -> Option<Command> {
+        const MOUNTED: &str =
+            "mount --bind \"$1\" \"$1\" && mount -o remount,bind,ro \"$1\" && shift && exec \"$@\"";
+        let mounted = || {
+            let mut command = Command::new("unshare");
+            command.args(["-Urm", "/bin/sh", "-c", MOUNTED, "sh"]).arg(self.ws(name));
+            command
+        };
+        if !has("unshare") || !mounted().arg("true").status().is_ok_and(|ended| ended.success()) {
+            return None;
+        }
+        let mut command = mounted();
+        command.arg(sandgate()).arg("sandbox").args(options);
+        command.args(["--", "/bin/sh", "-c", script]);
+        self.settle(&mut command);
+        Some(command)
+    }
+
     fn settle(&self, command: &mut Command) {
         command.current_dir(self.ws("")).env("HOME", self.base().join("home"));
         command.env("WS", self.ws("")).env("OUT", self.base().join("outside"));

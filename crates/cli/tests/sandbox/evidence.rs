@@ -3,7 +3,7 @@
 use crate::cage::{Cage, has};
 use crate::report::{Denial, Report};
 use crate::strace::{Failure, failures};
-use crate::support::Running;
+use crate::support::{Running, skipped};
 use std::fs;
 use std::os::unix::fs::symlink;
 
@@ -83,6 +83,39 @@ fn denials_are_said_in_lines_and_as_json() {
     let target = report["denials"][0]["target"].as_str().unwrap();
     let expected = format!("sandgate: blocked: write {target} (outside the writable roots)");
     assert_eq!(lines.next(), Some(expected.as_str()), "{outcome:?}");
+}
+
+/// spec PROBES.25: What is read-only outside the cage as well is reported as that, and not as protected.
+#[test]
+fn a_read_only_mount_of_the_persons_is_called_one() {
+    let cage = Cage::new();
+    cage.files(&[".git/config", "shared/file"]);
+    let script = "echo x > shared/file; mkdir shared/new; echo x > .git/config; echo x > own";
+    let options = ["--full-auto", "--json"];
+    let Some(mut command) = cage.where_is_read_only("shared", &options, script) else {
+        return skipped("there is no unshare here, or it may not do this");
+    };
+    let outcome = Running::start(&mut command).wait();
+    let report = Report::of(&outcome);
+    assert!(report.has_namespaces() && report.is_supervised(), "{report:?}");
+    let ws = cage.base().canonicalize().unwrap().join("ws");
+    let told: Vec<_> = report
+        .denials
+        .iter()
+        .map(|denial| {
+            let target = denial.target.strip_prefix(ws.to_str().unwrap()).unwrap();
+            format!("{} {target} {}", denial.operation, denial.rule)
+        })
+        .collect();
+    assert_eq!(
+        told,
+        [
+            "write /shared/file read-only-mount",
+            "create /shared/new read-only-mount",
+            "write /.git/config protected-name",
+        ]
+    );
+    assert_eq!(fs::read_to_string(cage.ws("own")).unwrap(), "x\n");
 }
 
 /// spec PROBES.22: A hundred denials are named, and the rest are counted.

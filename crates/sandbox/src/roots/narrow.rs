@@ -62,7 +62,8 @@ impl Narrowest {
                     obeyed.extend(part);
                     insert(&mut writable, path)
                 }
-                DenialRule::NeverAllowed => false,
+                // Nobody can write there, whatever the sandbox opens.
+                DenialRule::NeverAllowed | DenialRule::ReadOnlyMount => false,
             };
             if !grantable {
                 narrowest.out_of_reach.push(denial.clone());
@@ -243,6 +244,7 @@ mod tests {
             denial(Connect, "/ws/.git/fsmonitor.sock", DenialRule::SocketOutsideWritableRoots),
             denial(Connect, "/run/gone.sock", DenialRule::SocketOutsideWritableRoots),
             denial(Write, "/run/docker.sock", OutsideWritableRoots),
+            denial(Create, "/data/in/new", DenialRule::ReadOnlyMount),
         ] {
             let narrowest = Narrowest::given(std::slice::from_ref(&refused), disk);
             let expected = Narrowest { extras: Extras::default(), out_of_reach: vec![refused] };

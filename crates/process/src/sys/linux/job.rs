@@ -8,7 +8,7 @@ use crate::sys::{Ended, Held, LaunchError, Stage};
 use rustix::fd::OwnedFd;
 use rustix::net::{SendFlags, send};
 use sandgate_protocol::{DenialEvidence, DenialRule, Denials, DeniedOperation};
-use sandgate_sandbox::linux::syscall_name;
+use sandgate_sandbox::linux::{rule_seen_from_outside, syscall_name};
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
@@ -83,7 +83,7 @@ impl Word {
                 operation: *DeniedOperation::ALL.get(operation as usize)?,
                 target: String::from_utf8_lossy(target).into_owned(),
                 syscall: syscall_name(syscall).to_owned(),
-                rule: *DenialRule::ALL.get(rule as usize)?,
+                rule: rule_seen_from_outside(*DenialRule::ALL.get(rule as usize)?, target),
             }),
             Reply::MoreDenied { count } => Self::MoreDenied(count),
             Reply::Ended(ended) => Self::Ended(ended),
