@@ -73,7 +73,8 @@ impl File {
         Some(Self { device, inode: inode as u32 })
     }
 
-    /// The number of the socket that is bound to it, on the network of this process.
+    /// The number of the socket that is bound to it, on the network of this process. None if there are several: a
+    /// file has one, so they are bound to files that the kernel does not tell apart.
     fn socket(self) -> Option<u32> {
         let kernel = socket_with(
             AddressFamily::NETLINK,
@@ -84,6 +85,7 @@ impl File {
         let kernel = kernel.ok()?;
         send(&kernel, &question(), SendFlags::empty()).ok()?;
         let mut buffer = [0; 16 * 1024];
+        let mut bound = Bound::default();
         loop {
             // The kernel has put an answer there before it came back from being asked.
             let (len, _) = recv(&kernel, buffer.as_mut_slice(), RecvFlags::DONTWAIT).ok()?;
@@ -94,10 +96,11 @@ impl File {
                         if let Some((file, socket)) = described(body)
                             && file == self
                         {
-                            return Some(socket);
+                            bound.add(socket);
                         }
                     }
-                    // The last one, or an error.
+                    DONE => return bound.only(),
+                    // An error.
                     _ => return None,
                 }
                 rest = next;
@@ -106,7 +109,28 @@ impl File {
     }
 }
 
+/// The sockets that may be bound to a file.
+#[derive(Debug, Default)]
+struct Bound {
+    first: Option<u32>,
+    has_others: bool,
+}
+
+impl Bound {
+    /// One of them, which may be listed more than once.
+    fn add(&mut self, socket: u32) {
+        self.has_others |= *self.first.get_or_insert(socket) != socket;
+    }
+
+    fn only(self) -> Option<u32> {
+        self.first.filter(|_| !self.has_others)
+    }
+}
+
 const SOCK_DIAG_BY_FAMILY: u16 = 20;
+
+/// The kind of the message behind the last one.
+const DONE: u16 = 3;
 
 /// Asks for all sockets that are bound and not connected, and for the files that they are bound to.
 fn question() -> [u8; 40] {
@@ -275,4 +299,41 @@ fn any_entry(directory: &OwnedFd, mut is_so: impl FnMut(&std::ffi::CStr) -> bool
         }
     }
     false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// spec SANDBOX.99: A socket of which the kernel does not say which of two it is counts as somebody else's.
+    #[test]
+    fn what_could_be_one_of_two_is_neither() {
+        let only = |sockets: &[u32]| {
+            let mut bound = Bound::default();
+            sockets.iter().for_each(|socket| bound.add(*socket));
+            bound.only()
+        };
+        assert_eq!(only(&[]), None);
+        assert_eq!(only(&[7]), Some(7));
+        assert_eq!(only(&[7, 7]), Some(7));
+        assert_eq!(only(&[7, 8]), None);
+        assert_eq!(only(&[8, 7, 8]), None);
+    }
+
+    #[test]
+    fn the_socket_of_a_file_is_found() {
+        let directory = tempfile::tempdir().unwrap();
+        let open = |name: &str| {
+            let flags = OFlags::PATH | OFlags::CLOEXEC;
+            rustix::fs::open(directory.path().join(name), flags, Mode::empty()).unwrap()
+        };
+        let bind =
+            |name| std::os::unix::net::UnixListener::bind(directory.path().join(name)).unwrap();
+        let sockets = [("a", bind("a")), ("b", bind("b"))];
+        for (name, socket) in &sockets {
+            let found = File::of(open(name).as_fd()).and_then(File::socket);
+            let number = fstat(socket).unwrap().st_ino;
+            assert_eq!(found.map(u64::from), Some(number), "{name}");
+        }
+    }
 }
