@@ -98,8 +98,11 @@ pub(crate) fn run(args: &[String]) -> anyhow::Result<ExitCode> {
         tools.peers.install(|line| eprintln!("escape: {line}"));
     }
     let beside = crate::workspace_root().join("../shared/escape");
-    let suite =
-        cli.suite.clone().or(Some(beside)).filter(|suite| suite.join("run_escape.sh").is_file());
+    // Whole: it is run from a directory of its own.
+    let suite = match &cli.suite {
+        Some(named) => Some(suite::at(named)?),
+        None => suite::at(&beside).ok(),
+    };
     let beside = cli.lent_program.as_deref().and_then(Path::parent);
     let scratch = scratch(beside.unwrap_or(Path::new("/var/tmp")))?;
     let mut found = vec![find(&cli, &tools, suite.as_deref(), scratch.path())?];
@@ -145,7 +148,7 @@ fn as_user(
     command.args(["escape", "--json"]).arg(&json).arg("--lent-target").arg(target);
     command.arg("--lent-program").arg(directory.path().join("sandgate"));
     if let Some(suite) = suite {
-        command.arg("--suite").arg(suite.canonicalize()?);
+        command.arg("--suite").arg(suite);
     }
     if let Some(only) = &cli.only {
         command.args(["--only", only]);

@@ -1,9 +1,12 @@
 //! The attempts that lie beside this project, when they are there: a program of its own, told which wrapper to use.
 
 use crate::peers::{Place, Sandbox, Tools, on_path};
+use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+
+const PROGRAM: &str = "run_escape.sh";
 
 /// What it found in one sandbox.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -31,6 +34,17 @@ struct Line {
     verdict: String,
 }
 
+/// Where it is, whole.
+///
+/// # Errors
+/// It is not there.
+pub(super) fn at(directory: &Path) -> anyhow::Result<PathBuf> {
+    let whole = directory.canonicalize().with_context(|| directory.display().to_string())?;
+    let program = whole.join(PROGRAM);
+    anyhow::ensure!(program.is_file(), "there is no {}", program.display());
+    Ok(whole)
+}
+
 /// Makes all of its attempts in a sandbox.
 ///
 /// # Errors
@@ -49,12 +63,19 @@ pub(super) fn run(
     drop(std::fs::remove_file(&json));
     // Attempts on the keys of a session need one that nobody else has; without the program they go without.
     let mut command = Command::new(on_path("bash").ok_or("there is no program called `bash`")?);
-    command.arg(suite.join("run_escape.sh")).args(["-q", "-j"]).arg(&json).args(&wrapper.words);
+    command.arg(suite.join(PROGRAM)).args(["-q", "-j"]).arg(&json).args(&wrapper.words);
     command.envs(wrapper.environment.iter().map(|(name, value)| (name, value)));
     command.env("ESC_BASE", scratch).current_dir(scratch);
-    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    command.status().map_err(|error| error.to_string())?;
-    let text = std::fs::read_to_string(&json).map_err(|_| "it wrote no result".to_owned())?;
+    // A file, since what outlives an attempt would keep a pipe open.
+    let said = scratch.join("suite.stderr");
+    let stderr = std::fs::File::create(&said).map_err(|error| error.to_string())?;
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(stderr);
+    let status = command.status().map_err(|error| error.to_string())?;
+    let text = std::fs::read_to_string(&json).map_err(|_| {
+        let said = std::fs::read(&said).unwrap_or_default();
+        let said = String::from_utf8_lossy(&said);
+        format!("it wrote no result, {status}: {}", said.lines().last().unwrap_or_default())
+    })?;
     read(&text)
 }
 
