@@ -347,6 +347,47 @@ fn a_cage_cannot_reach_the_socket() {
     assert_eq!(asking.wait().code, Some(78));
 }
 
+/// spec LOCKS.3: In a cage, with namespaces or without, none of these files can be opened.
+#[test]
+fn a_cage_holds_no_lock_of_ours() {
+    let world = World::new();
+    fs::write(world.path("fix"), "*** Begin Patch\n*** Add File: made\n+x\n*** End Patch\n")
+        .unwrap();
+    let asking = waiting(&world, "run", &["--", "touch", "one"]);
+    answer(&world, id(&open(&world, 1)[0]), &["rule"]);
+    assert_eq!(asking.wait().code, Some(0));
+    for words in
+        [&["trust", "."][..], &["patch", "apply", "fix"], &["session", "start", "--", "cat"]]
+    {
+        let outcome = world.sandgate(words);
+        assert_eq!(outcome.code, Some(0), "{words:?}: {outcome:?}");
+    }
+    // Those that there are, and those that can be held.
+    let try_it = "import os\n\
+        for top, _, names in os.walk('.'):\n \
+          for name in names:\n  \
+            if 'lock' in name:\n   \
+              path = os.path.join(top, name)\n   \
+              try:\n    os.open(path, os.O_RDONLY)\n    print('opened', path)\n   \
+              except OSError:\n    print('closed', path)\n";
+    let closed = |seen: &str| {
+        let mut seen: Vec<String> = seen.lines().map(str::to_owned).collect();
+        seen.sort();
+        assert!(seen.iter().all(|line| line.starts_with("closed ")), "{seen:?}");
+        for lock in [".config.lock", "audit/lock", "daemon/lock", "patches/lock", "rules/.lock"] {
+            assert!(seen.contains(&format!("closed ./.codex/{lock}")), "{lock}: {seen:?}");
+        }
+        assert!(seen.iter().any(|line| line.contains("/desk/")), "{seen:?}");
+    };
+    closed(&world.sandgate(&["sandbox", "--full-auto", "--", "python3", "-c", try_it]).stdout());
+    let sandgate = world.program(["sandbox", "--full-auto", "--", "python3", "-c", try_it]);
+    let mut alone = world.other("python3");
+    alone.args(["-c", include_str!("support/without_namespaces.py")]);
+    alone.arg(sandgate.get_program()).args(sandgate.get_args());
+    closed(&Running::start(&mut alone).wait().stdout());
+    assert_eq!(world.sandgate(&["session", "stop"]).code, Some(0));
+}
+
 /// spec DESK.15: A session does not begin whose workspace, or a directory that its commands may write to, is
 /// the settings or lies in them, whichever program it belongs to and whatever its policy.
 #[test]

@@ -6,21 +6,25 @@
 //! was kept for undoing is left to be removed. Whoever works with the directory holds its lock, so a
 //! journal that somebody finds is one whose writer is dead.
 
-use crate::tree::{Place, make_private_directory, private_file};
+use crate::tree::{Place, make_private_directory, open_lock, private_file};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fmt::Write as _;
-use std::fs::{self, File};
+use std::fs::{self, File, TryLockError};
 use std::io::{self, Seek as _, Write as _};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 const LOCK: &str = "lock";
 const EXTENSION: &str = "journal";
 const READY: &str = "ready\n";
 const COMMITTED: &str = "ready\ncommitted\n";
 const VERSION: u32 = 1;
+
+/// How long another who applies a patch is waited for. One who takes so long has been stopped.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// One patch that is being applied.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -129,11 +133,31 @@ pub(crate) enum Written {
 impl Journals {
     /// Makes the directory if it is not there, and waits until nobody else works with it.
     pub(crate) fn lock(directory: &Path) -> io::Result<Self> {
+        Self::lock_within(directory, PATIENCE)
+    }
+
+    fn lock_within(directory: &Path, patience: Duration) -> io::Result<Self> {
         make_private_directory(directory)?;
-        let lock =
-            private_file().create(true).truncate(false).write(true).open(directory.join(LOCK))?;
-        lock.lock()?;
-        Ok(Self { directory: directory.to_owned(), _lock: lock })
+        let path = directory.join(LOCK);
+        let (lock, start) = (open_lock(&path)?, Instant::now());
+        loop {
+            match lock.try_lock() {
+                Ok(()) => return Ok(Self { directory: directory.to_owned(), _lock: lock }),
+                Err(TryLockError::WouldBlock) if start.elapsed() < patience => {
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+                Err(TryLockError::WouldBlock) => {
+                    return Err(io::Error::new(
+                        io::ErrorKind::WouldBlock,
+                        format!(
+                            "another program holds {}; end that, then try again",
+                            path.display()
+                        ),
+                    ));
+                }
+                Err(TryLockError::Error(error)) => return Err(error),
+            }
+        }
     }
 
     /// Writes down what is about to be done. It is on the disk when this returns.
@@ -224,6 +248,29 @@ fn read(text: &[u8]) -> Written {
 /// Not every system has a way to flush a directory.
 fn sync_directory(directory: &Path) -> io::Result<()> {
     if cfg!(unix) { File::open(directory)?.sync_all() } else { Ok(()) }
+}
+
+#[cfg(all(test, unix))]
+mod lock_tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt as _;
+
+    /// spec LOCKS.1: What our programs lock can be opened by nobody who may only read, so that a confined command holds
+    /// none of them up.
+    ///
+    /// spec LOCKS.2: Nobody waits for ever for a lock that somebody holds: it is said that one does.
+    #[test]
+    fn who_holds_the_journals_is_told_of_and_is_no_reader() {
+        let directory = tempfile::tempdir().unwrap();
+        let lock = directory.path().join(LOCK);
+        fs::write(&lock, "").unwrap();
+        let held = Journals::lock(directory.path()).unwrap();
+        assert_eq!(fs::metadata(&lock).unwrap().permissions().mode() & 0o777, 0o200);
+        let error = Journals::lock_within(directory.path(), Duration::ZERO).unwrap_err();
+        assert!(error.to_string().contains("another program holds"), "{error}");
+        drop(held);
+        Journals::lock_within(directory.path(), Duration::ZERO).unwrap();
+    }
 }
 
 #[cfg(test)]

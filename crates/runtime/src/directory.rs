@@ -8,8 +8,9 @@
 //! lock beside the sessions is shared by makers and exclusive for a sweeper: while somebody sweeps
 //! there is no directory that has been made but not locked yet.
 
+use crate::locks::{self, WhenMissing};
 use crate::private::{make_private, own_directory};
-use std::fs::{self, File, OpenOptions, TryLockError};
+use std::fs::{self, File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -72,10 +73,10 @@ fn make(directory: &Path) -> io::Result<File> {
         make_private(directory)?;
     }
     let beside = lock_file(sessions)?;
-    beside.lock_shared()?;
+    locks::hold_shared(&beside)?;
     make_private(directory)?;
     let lock = lock_file(directory)?;
-    lock.lock()?;
+    locks::hold(&lock)?;
     beside.unlock()?;
     // What cannot be swept now is no reason to go without a directory.
     let _ = sweep(sessions, &beside);
@@ -83,11 +84,7 @@ fn make(directory: &Path) -> io::Result<File> {
 }
 
 fn lock_file(directory: &Path) -> io::Result<File> {
-    let mut options = OpenOptions::new();
-    options.create(true).truncate(false).write(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(directory.join(LOCK))
+    locks::open(&directory.join(LOCK), WhenMissing::Made)
 }
 
 /// Removes the directories that nobody holds. Skipped when others are at work: they, or the next to
@@ -108,7 +105,7 @@ fn sweep(sessions: &Path, beside: &File) -> io::Result<()> {
 
 /// Whether the owner of a session's directory is gone. Where that is not certain, it is not.
 fn is_abandoned(session: &Path) -> bool {
-    match File::open(session.join(LOCK)) {
+    match locks::open(&session.join(LOCK), WhenMissing::NotFound) {
         Ok(lock) => lock.try_lock().is_ok(),
         // No maker is at work, so the one of this directory died before it could lock it, or its
         // owner is removing it right now.

@@ -52,6 +52,7 @@ mod environment;
 mod error;
 mod events;
 mod git;
+mod locks;
 mod observe;
 mod orchestrator;
 mod outcome;

@@ -8,6 +8,7 @@ pub(super) use unix::HeldBelow;
 
 #[cfg(unix)]
 mod unix {
+    use crate::edit::replace::{PATIENCE, hold};
     use crate::file::{FileError, read_text};
     use rustix::fs::{
         AtFlags, CWD, Mode, OFlags, fchmod, mkdirat, openat, renameat, statat, unlinkat,
@@ -43,7 +44,7 @@ mod unix {
                     .map_err(|errno| refused(&path, "open", errno))?;
             }
             let directory = File::from(directory);
-            directory.lock().map_err(FileError::doing("lock", &path))?;
+            hold(&directory, &path, PATIENCE)?;
             path.push(name);
             Ok(Self { directory, name: (*name).to_owned(), path })
         }

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 const LOCK: &str = ".config.lock";
 
 /// How long another writer is waited for. None takes nearly as long.
-const PATIENCE: Duration = Duration::from_secs(10);
+pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A file that no other writer changes meanwhile.
 pub(super) struct Held {
@@ -105,15 +105,23 @@ fn lock(directory: &Path, patience: Duration) -> Result<File, FileError> {
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o200);
     let opened = options.open(&path).map_err(FileError::doing("open", &path))?;
+    hold(&opened, &path, patience)?;
+    Ok(opened)
+}
+
+/// Waits until no other writer holds a lock, though not for ever.
+pub(super) fn hold(opened: &File, path: &Path, patience: Duration) -> Result<(), FileError> {
     let start = Instant::now();
     loop {
         match opened.try_lock() {
-            Ok(()) => return Ok(opened),
+            Ok(()) => return Ok(()),
             Err(TryLockError::WouldBlock) if start.elapsed() < patience => {
                 std::thread::sleep(Duration::from_millis(2));
             }
-            Err(TryLockError::WouldBlock) => return Err(FileError::Busy { path }),
-            Err(TryLockError::Error(error)) => return Err(FileError::doing("lock", &path)(error)),
+            Err(TryLockError::WouldBlock) => {
+                return Err(FileError::Busy { path: path.to_owned() });
+            }
+            Err(TryLockError::Error(error)) => return Err(FileError::doing("lock", path)(error)),
         }
     }
 }

@@ -14,7 +14,9 @@ mod portable;
 #[cfg(not(unix))]
 use portable as system;
 
-pub(crate) use system::{Directory, Likeness, is_blocked, make_private_directory, private_file};
+pub(crate) use system::{
+    Directory, Likeness, is_blocked, make_private_directory, open_lock, private_file,
+};
 
 use serde::{Deserialize, Serialize};
 use std::ffi::OsStr;

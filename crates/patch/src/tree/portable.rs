@@ -5,7 +5,7 @@
 
 use super::Entry;
 use std::ffi::OsStr;
-use std::fs::{self, OpenOptions, Permissions};
+use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 
@@ -128,6 +128,11 @@ pub(crate) fn is_blocked(error: &io::Error) -> bool {
 /// Makes a directory, if it is not there.
 pub(crate) fn make_private_directory(path: &Path) -> io::Result<()> {
     fs::create_dir_all(path)
+}
+
+/// Opens a file that is there only to be locked.
+pub(crate) fn open_lock(path: &Path) -> io::Result<File> {
+    OpenOptions::new().create(true).truncate(false).write(true).open(path)
 }
 
 /// How a file is opened that is its owner's only; here that is up to its directory.

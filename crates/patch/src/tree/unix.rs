@@ -4,10 +4,12 @@ use super::Entry;
 use rustix::fs::{Access, AtFlags, FileType, Mode, OFlags, RenameFlags, fstat, statat};
 use rustix::io::Errno;
 use std::ffi::OsStr;
-use std::fs::{DirBuilder, File, OpenOptions};
+use std::fs::{DirBuilder, File, OpenOptions, Permissions};
 use std::io::{self, Read as _, Write as _};
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{
+    DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _,
+};
 use std::path::{Component, Path};
 
 /// How a directory is opened that is only gone through. Where there is a way that needs no permission
@@ -222,6 +224,24 @@ pub(crate) fn is_blocked(error: &io::Error) -> bool {
 /// Makes a directory for its owner only, if it is not there.
 pub(crate) fn make_private_directory(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(path)
+}
+
+/// Opens a file that is there only to be locked. Nobody may read it, not even its owner: whoever can open a file can hold
+/// a lock on it, and a confined command can open what its owner can read.
+pub(crate) fn open_lock(path: &Path) -> io::Result<File> {
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    let mut options = OpenOptions::new();
+    options.create(true).truncate(false).write(true).mode(0o200);
+    let lock = options.custom_flags(flags.bits().cast_signed()).open(path)?;
+    let found = lock.metadata()?;
+    if !found.is_file() {
+        return Err(io::Error::other("the lock is not a file"));
+    }
+    // An older version let its owner read it.
+    if found.mode() & 0o777 != 0o200 {
+        lock.set_permissions(Permissions::from_mode(0o200))?;
+    }
+    Ok(lock)
 }
 
 /// How a file is opened that is its owner's only.

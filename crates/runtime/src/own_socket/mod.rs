@@ -10,10 +10,11 @@ mod lines;
 
 pub(crate) use lines::{Line, Lines, Writer, split};
 
+use crate::locks::{self, WhenMissing};
 use crate::private::make_private;
-use std::fs::{self, File, OpenOptions, TryLockError};
+use std::fs::{self, File, TryLockError};
 use std::io;
-use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use tokio::net::{UnixListener, UnixStream};
 
@@ -175,9 +176,7 @@ impl OwnSocket {
     }
 
     fn try_lock(&self, when_missing: WhenMissing) -> io::Result<Locked> {
-        let mut options = OpenOptions::new();
-        options.create(when_missing == WhenMissing::Made).truncate(false).write(true).mode(0o600);
-        let lock = options.open(&self.lock)?;
+        let lock = locks::open(&self.lock, when_missing)?;
         match lock.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => return Ok(Locked::Held),
@@ -192,13 +191,6 @@ impl OwnSocket {
             false => Ok(Locked::Gone),
         }
     }
-}
-
-/// What becomes of a lock that is not there.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum WhenMissing {
-    Made,
-    NotFound,
 }
 
 enum Locked {

@@ -30,6 +30,7 @@ pub(super) fn read_text(file: File, path: &Path) -> Result<String, RulesFileErro
 #[cfg(unix)]
 mod unix {
     use super::{File, LOCK, Path, RulesFileError, read_text};
+    use crate::locks;
     use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags};
     use rustix::io::Errno;
     use std::ffi::{OsStr, OsString};
@@ -150,12 +151,16 @@ mod unix {
         /// Waits until no other writer is at work. The lock lasts as long as what is given back.
         pub(in super::super) fn lock(&self) -> Result<File, RulesFileError> {
             let path = self.path.join(LOCK);
-            let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-            let mode = Mode::RUSR | Mode::WUSR;
-            let opened = rustix::fs::openat(&self.opened, LOCK, flags, mode)
-                .map_err(|errno| refused(&self.opened, OsStr::new(LOCK), &path, errno, "file"))?;
+            let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK;
+            let opened =
+                rustix::fs::openat(&self.opened, LOCK, flags | OFlags::CLOEXEC, Mode::WUSR)
+                    .map_err(|errno| {
+                        refused(&self.opened, OsStr::new(LOCK), &path, errno, "file")
+                    })?;
             let file = File::from(opened);
-            file.lock().map_err(RulesFileError::doing("lock", &path))?;
+            locks::close_to_readers(&file)
+                .and_then(|()| locks::hold(&file))
+                .map_err(RulesFileError::doing("lock", &path))?;
             Ok(file)
         }
 
@@ -228,8 +233,9 @@ mod unix {
 #[cfg(not(unix))]
 mod elsewhere {
     use super::{File, LOCK, Path, RulesFileError, read_text};
+    use crate::locks::{self, WhenMissing};
     use std::ffi::{OsStr, OsString};
-    use std::fs::{self, OpenOptions};
+    use std::fs;
     use std::io;
     use std::path::PathBuf;
 
@@ -288,13 +294,8 @@ mod elsewhere {
 
         pub(in super::super) fn lock(&self) -> Result<File, RulesFileError> {
             let path = self.path.join(LOCK);
-            let mut options = OpenOptions::new();
-            options
-                .create(true)
-                .truncate(false)
-                .write(true)
-                .open(&path)
-                .and_then(|file| file.lock().map(|()| file))
+            locks::open(&path, WhenMissing::Made)
+                .and_then(|file| locks::hold(&file).map(|()| file))
                 .map_err(RulesFileError::doing("lock", &path))
         }
 

@@ -64,10 +64,12 @@ impl Session {
 }
 
 impl LiveProcess {
-    /// What it prints from this byte on, or from the first that is still kept.
+    /// What it prints from this byte on, or from the first that is still kept. A byte that it has not printed was
+    /// printed by another process of that name, so that all of this one is new.
     pub fn output(&self, from: u64) -> ProcessOutput {
         let changes = self.0.process.changes();
-        ProcessOutput { process: self.clone(), changes, position: from }
+        let position = if from > self.0.process.kept().end { 0 } else { from };
+        ProcessOutput { process: self.clone(), changes, position }
     }
 
     /// The person types this; nobody judges it. Whether the process has taken it.

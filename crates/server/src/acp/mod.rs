@@ -9,6 +9,7 @@
 
 mod content;
 mod diff;
+mod frames;
 mod modes;
 mod permission;
 mod serve;

@@ -1,6 +1,7 @@
 //! What an editor asks for.
 
 use super::content::{chunk, input};
+use super::frames::Frames;
 use super::modes::{Mode, Modes, Policies};
 use super::servers::programs;
 use super::session::{BegunTurn, Editor, Live, Parts, Place, tell};
@@ -19,11 +20,11 @@ use agent_client_protocol::v1::schema::{
     SessionModeId, SessionUpdate, SetSessionModeRequest, SetSessionModeResponse, StopReason,
 };
 use agent_client_protocol::{Agent, Error, Lines};
-use futures_util::{SinkExt, StreamExt as _};
+use futures_util::SinkExt;
 use sandgate_agent::{ModelError, TurnEnd};
 use sandgate_protocol::{SessionSource, visible_line};
 use sandgate_runtime::{DeskPlace, Requester};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -63,10 +64,13 @@ pub async fn serve(
     reading: impl AsyncRead + Send + 'static,
     writing: impl AsyncWrite + Send + 'static,
 ) -> io::Result<()> {
-    let served =
-        Arc::new(Served { door, sessions: Mutex::default(), terminals: AtomicBool::new(false) });
-    let lines = LinesCodec::new_with_max_length(LONGEST_MESSAGE);
-    let incoming = FramedRead::new(reading, lines).map(|line| line.map_err(of_line));
+    let served = Arc::new(Served {
+        door,
+        sessions: Mutex::default(),
+        opening: Mutex::default(),
+        terminals: AtomicBool::new(false),
+    });
+    let incoming = FramedRead::new(reading, Frames::up_to(LONGEST_MESSAGE));
     let outgoing = FramedWrite::new(writing, LinesCodec::new());
     let outgoing = SinkExt::<String>::sink_map_err(outgoing, of_line);
     let transport = Lines::new(Box::pin(outgoing), Box::pin(incoming));
@@ -173,11 +177,59 @@ fn of_line(error: LinesCodecError) -> io::Error {
 struct Served {
     door: AcpDoor,
     sessions: Mutex<HashMap<SessionId, Arc<Live>>>,
+    opening: Mutex<Opening>,
     /// Whether it shows output that is sent along.
     terminals: AtomicBool,
 }
 
+/// What is being opened.
+#[derive(Default)]
+struct Opening {
+    /// How many.
+    count: usize,
+    /// Which of the conversations that are written down.
+    resumed: HashSet<String>,
+}
+
+/// A place for a session that is being opened.
+struct Reserved<'a> {
+    served: &'a Served,
+    resumed: Option<String>,
+}
+
+impl Drop for Reserved<'_> {
+    fn drop(&mut self) {
+        let mut opening = self.served.opening();
+        opening.count -= 1;
+        if let Some(id) = &self.resumed {
+            opening.resumed.remove(id);
+        }
+    }
+}
+
 impl Served {
+    /// A place for another session, of the conversation of this name if it is not a new one.
+    fn reserve(&self, resumed: Option<&str>) -> Result<Reserved<'_>, Error> {
+        let sessions = self.sessions();
+        let mut opening = self.opening();
+        if sessions.len() + opening.count >= MOST_SESSIONS {
+            return Err(refused(&format!("there are {MOST_SESSIONS} sessions, which is the most")));
+        }
+        if let Some(id) = resumed
+            && (sessions.contains_key(&SessionId::new(id)) || opening.resumed.contains(id))
+        {
+            return Err(refused("this session is open already"));
+        }
+        opening.count += 1;
+        let resumed = resumed.map(str::to_owned);
+        opening.resumed.extend(resumed.clone());
+        Ok(Reserved { served: self, resumed })
+    }
+
+    fn opening(&self) -> std::sync::MutexGuard<'_, Opening> {
+        self.opening.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn greet(&self, request: &InitializeRequest) -> InitializeResponse {
         self.terminals.store(terminal::is_shown(&request.client_capabilities), Ordering::Relaxed);
         let prompts = PromptCapabilities::new().image(true).embedded_context(true);
@@ -196,9 +248,6 @@ impl Served {
     /// Goes on with a conversation. All of it is told before it is said to be loaded.
     async fn load(&self, editor: &Editor, request: LoadSessionRequest) -> Result<Arc<Live>, Error> {
         let id = request.session_id.0.to_string();
-        if self.sessions().contains_key(&request.session_id) {
-            return Err(refused("this session is open already"));
-        }
         let conversation = NewConversation::Resumed(id);
         self.open(editor, request.cwd, conversation, request.mcp_servers).await
     }
@@ -210,16 +259,22 @@ impl Served {
         wanted: NewConversation,
         mcp_servers: Vec<McpServer>,
     ) -> Result<Arc<Live>, Error> {
-        if self.sessions().len() >= MOST_SESSIONS {
-            return Err(refused(&format!("there are {MOST_SESSIONS} sessions, which is the most")));
-        }
         if !cwd.is_absolute() {
             return Err(refused("the directory of a session must be named by its whole path"));
         }
-        let is_resumed = matches!(wanted, NewConversation::Resumed(_));
+        let resumed = match &wanted {
+            NewConversation::Resumed(id) => Some(id.as_str()),
+            _ => None,
+        };
+        let is_resumed = resumed.is_some();
+        let _reserved = self.reserve(resumed)?;
         let (mcp_servers, mut notes) = programs(mcp_servers);
         let mut opened = self.converse(cwd, wanted, None, mcp_servers.clone()).await?;
         let id = SessionId::new(opened.conversation.id());
+        // The beginning of a name names it too.
+        if self.sessions().contains_key(&id) {
+            return Err(refused("this session is open already"));
+        }
         if is_resumed {
             for update in replayed(opened.conversation.items()) {
                 tell(editor, &id, update);

@@ -77,7 +77,7 @@ pub(super) async fn metrics(State(server): State<Arc<Server>>) -> Response {
         ("sandgate_conversations_working", "Conversations in which a turn is taken.", working),
         ("sandgate_event_subscribers", "Streams of events that are being read.", listeners),
         ("sandgate_open_approvals", "Questions that wait for a person.", server.questions.count()),
-        ("sandgate_connections", "Connections that are open.", server.connections()),
+        ("sandgate_connections", "Connections that are open.", server.crowd.count()),
     ];
     for (name, help, value) in gauges {
         // Writing to a string does not fail.

@@ -1,5 +1,6 @@
 //! What clients send, read with limits.
 
+use super::crowd::Seat;
 use super::problem::Problem;
 use super::server::Server;
 use axum::body::Body;
@@ -8,7 +9,8 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
-use http_body_util::{BodyExt as _, LengthLimitError, Limited};
+use bytes::BytesMut;
+use http_body_util::BodyExt as _;
 use serde::de::DeserializeOwned;
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,7 +32,10 @@ impl<T: DeserializeOwned, const MOST_BYTES: usize> FromRequest<Arc<Server>>
     async fn from_request(request: Request, server: &Arc<Server>) -> Result<Self, Problem> {
         let (method, uri) = (request.method().clone(), request.uri().clone());
         let read = match is_json(request.headers()) {
-            true => read(request.into_body(), MOST_BYTES, server.limits.body).await,
+            true => {
+                let seat = request.extensions().get().cloned();
+                read(request.into_body(), seat, MOST_BYTES, server.limits.body).await
+            }
             // A page of another origin can send other kinds without asking the browser.
             false => {
                 let why = "the body must be JSON, with the content type application/json";
@@ -45,20 +50,36 @@ impl<T: DeserializeOwned, const MOST_BYTES: usize> FromRequest<Arc<Server>>
     }
 }
 
-async fn read(body: Body, most: usize, patience: Duration) -> Result<bytes::Bytes, Problem> {
-    let reading = Limited::new(body, most).collect();
-    match tokio::time::timeout(patience, reading).await {
-        Ok(Ok(read)) => Ok(read.to_bytes()),
-        Ok(Err(error)) if error.is::<LengthLimitError>() => {
+async fn read(
+    body: Body,
+    seat: Option<Arc<Seat>>,
+    most: usize,
+    patience: Duration,
+) -> Result<bytes::Bytes, Problem> {
+    let reading = read_whole(body, seat.as_deref(), most);
+    tokio::time::timeout(patience, reading).await.unwrap_or_else(|_| {
+        let why = "the body took too long to arrive";
+        Err(Problem::new(StatusCode::REQUEST_TIMEOUT, why))
+    })
+}
+
+async fn read_whole(
+    mut body: Body,
+    seat: Option<&Seat>,
+    most: usize,
+) -> Result<bytes::Bytes, Problem> {
+    let mut read = BytesMut::new();
+    while let Some(piece) = body.frame().await {
+        let piece = piece.map_err(|_| Problem::bad("the body ended before its end"))?;
+        let Ok(piece) = piece.into_data() else { continue };
+        if read.len() + piece.len() > most {
             let why = format!("the body is larger than {most} bytes");
-            Err(Problem::new(StatusCode::PAYLOAD_TOO_LARGE, why))
+            return Err(Problem::new(StatusCode::PAYLOAD_TOO_LARGE, why));
         }
-        Ok(Err(_)) => Err(Problem::bad("the body ended before its end")),
-        Err(_) => {
-            let why = "the body took too long to arrive";
-            Err(Problem::new(StatusCode::REQUEST_TIMEOUT, why))
-        }
+        seat.map_or(Ok(()), |seat| seat.sends(piece.len()))?;
+        read.extend_from_slice(&piece);
     }
+    Ok(read.freeze())
 }
 
 /// Has the body of a request that others read come in time.
@@ -68,8 +89,10 @@ pub(super) async fn in_time(
     next: Next,
 ) -> Response {
     let (method, uri) = (request.method().clone(), request.uri().clone());
-    let (head, body) = request.into_parts();
-    match read(body, LARGE_BYTES, server.limits.body).await {
+    let (mut head, body) = request.into_parts();
+    // Whoever reads it may keep its head longer than the connection lives.
+    let seat = head.extensions.remove();
+    match read(body, seat, LARGE_BYTES, server.limits.body).await {
         Ok(bytes) => next.run(Request::from_parts(head, Body::from(bytes))).await,
         Err(problem) => {
             server.refused(&problem, &method, &uri);

@@ -3,14 +3,17 @@
 //! The order is that of what a stranger could learn: first whether the request was meant for this server at
 //! all (the host that it names, the page that it comes from), then who makes it.
 
+use super::crowd::Seat;
 use super::problem::Problem;
 use super::server::Server;
 use crate::asking::Caller;
 use axum::Extension;
+use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use http_body_util::BodyExt as _;
 use std::sync::Arc;
 
 /// What the console may load, and from where: from here, and nothing else.
@@ -60,10 +63,22 @@ pub(super) async fn has_token(
     mut request: Request,
     next: Next,
 ) -> Response {
-    match caller(request.headers(), &server) {
-        Ok(caller) => {
+    let seat = request.extensions().get::<Arc<Seat>>();
+    let known = caller(request.headers(), &server).and_then(|caller| {
+        let working = seat.map(|seat| seat.work_for(caller)).transpose()?;
+        Ok((caller, working))
+    });
+    match known {
+        Ok((caller, working)) => {
             request.extensions_mut().insert(caller);
-            next.run(request).await
+            let answer = next.run(request).await;
+            // Until the last of the answer is sent.
+            answer.map(|body| {
+                Body::new(body.map_frame(move |frame| {
+                    let _ = &working;
+                    frame
+                }))
+            })
         }
         Err(problem) => {
             server.refused(&problem, request.method(), request.uri());

@@ -3,8 +3,10 @@
 //! HTTP/1.1 alone is spoken. A client that sends its head or its body slowly is let go, and so is one that
 //! does not read what it is sent: whatever it costs, it costs for a while.
 
+use super::crowd::Seat;
 use super::server::{Limits, Server};
 use axum::Router;
+use hyper::service::{Service as _, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use std::future::Future as _;
@@ -78,15 +80,19 @@ pub async fn serve(listener: Listener, server: Arc<Server>, end: CancellationTok
             () = end.cancelled() => break,
             Some(_) = connections.join_next() => {}
             accepted = listener.accept() => match accepted {
-                Ok(stream) if connections.len() < server.limits.connections => {
-                    let counted = server.count_connection();
-                    let (router, limits, end) = (router.clone(), server.limits, end.clone());
-                    connections.spawn(async move {
-                        talk(stream, router, limits, end).await;
-                        drop(counted);
-                    });
-                }
-                Ok(_) => server.note("refused a connection: there are too many"),
+                Ok(stream) => match server.crowd.sit() {
+                    Some(seat) => {
+                        let (router, limits, end) = (router.clone(), server.limits, end.clone());
+                        connections.spawn(async move {
+                            let leave = seat.leave.clone();
+                            tokio::select! {
+                                () = talk(stream, router, seat, limits, end) => {}
+                                () = leave.cancelled() => {}
+                            }
+                        });
+                    }
+                    None => server.note("refused a connection: there are too many"),
+                },
                 Err(error) => {
                     // Most likely there are no file descriptors left, and one comes back soon.
                     server.note(&format!("cannot accept a connection: {error}"));
@@ -129,33 +135,42 @@ impl Listener {
     }
 }
 
-async fn talk(stream: Accepted, router: Router, limits: Limits, end: CancellationToken) {
+async fn talk(
+    stream: Accepted,
+    router: Router,
+    seat: Arc<Seat>,
+    limits: Limits,
+    end: CancellationToken,
+) {
     match stream {
-        Accepted::Tcp(stream) => talk_over(stream, router, limits, end).await,
+        Accepted::Tcp(stream) => talk_over(stream, router, seat, limits, end).await,
         Accepted::Tls(handshake) => {
             if let Ok(Ok(stream)) = tokio::time::timeout(HANDSHAKE, *handshake).await {
-                talk_over(stream, router, limits, end).await;
+                talk_over(stream, router, seat, limits, end).await;
             }
         }
         #[cfg(unix)]
-        Accepted::Unix(stream) => talk_over(stream, router, limits, end).await,
+        Accepted::Unix(stream) => talk_over(stream, router, seat, limits, end).await,
     }
 }
 
 async fn talk_over(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     router: Router,
+    seat: Arc<Seat>,
     limits: Limits,
     end: CancellationToken,
 ) {
+    let router = TowerToHyperService::new(router);
+    let service = service_fn(move |mut request: hyper::Request<hyper::body::Incoming>| {
+        request.extensions_mut().insert(Arc::clone(&seat));
+        router.call(request)
+    });
     let connection = hyper::server::conn::http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(limits.head)
         .max_buf_size(BUFFER_BYTES)
-        .serve_connection(
-            TokioIo::new(Patient::new(stream, limits.reading)),
-            TowerToHyperService::new(router),
-        );
+        .serve_connection(TokioIo::new(Patient::new(stream, limits.reading)), service);
     tokio::pin!(connection);
     let ended = tokio::select! {
         ended = &mut connection => ended,

@@ -5,6 +5,7 @@ mod approvals;
 mod audit;
 mod body;
 mod conversations;
+mod crowd;
 mod elsewhere;
 mod guard;
 mod listen;

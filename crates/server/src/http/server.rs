@@ -1,6 +1,7 @@
 //! What all requests share.
 
 use super::approvals::Questions;
+use super::crowd::Crowd;
 use super::guard::Reached;
 use super::problem::Problem;
 use super::tokens::Tokens;
@@ -11,7 +12,6 @@ use axum::http::{Method, Uri};
 use sandgate_protocol::{Enforcement, visible_line};
 use sandgate_runtime::{Asker, Attendance, Desk, Session, Stop};
 use std::path::{Component, Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -60,6 +60,8 @@ pub struct Limits {
     pub reading: Duration,
     /// How long the body of a request may take.
     pub body: Duration,
+    /// How large what requesters send may be together, as long as it is worked on, in bytes.
+    pub bodies: u64,
     /// How large a conversation's events may be before output is left out, in bytes.
     pub events: u64,
 }
@@ -71,6 +73,7 @@ impl Default for Limits {
             head: Duration::from_secs(15),
             reading: Duration::from_secs(30),
             body: Duration::from_secs(30),
+            bodies: 256 << 20,
             events: 256 << 20,
         }
     }
@@ -97,7 +100,7 @@ pub struct Server {
     /// The session for calls that belong to no conversation.
     own: tokio::sync::Mutex<Option<Arc<OwnSession>>>,
     told: Mutex<Told>,
-    connections: Arc<AtomicUsize>,
+    pub(super) crowd: Arc<Crowd>,
     /// Ends everything.
     pub(super) stop: Stop,
 }
@@ -106,15 +109,6 @@ pub struct Server {
 pub(super) struct OwnSession {
     pub(super) session: Session,
     _attendance: Attendance,
-}
-
-/// A connection that counts.
-pub(super) struct Counted(Arc<AtomicUsize>);
-
-impl Drop for Counted {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
-    }
 }
 
 /// How often the person was told of something lately.
@@ -145,7 +139,7 @@ impl Server {
             opening: tokio::sync::Mutex::default(),
             own: tokio::sync::Mutex::default(),
             told: Mutex::new(Told { since: Instant::now(), notes: 0 }),
-            connections: Arc::default(),
+            crowd: Crowd::new(options.limits.connections, options.limits.bodies),
             stop: Stop::default(),
         })
     }
@@ -157,17 +151,6 @@ impl Server {
         if let Some(own) = self.own.lock().await.take() {
             own.session.end_processes().await;
         }
-    }
-
-    /// How many connections there are.
-    pub(super) fn connections(&self) -> usize {
-        self.connections.load(Ordering::Relaxed)
-    }
-
-    /// Counts a connection as long as what it gives back is there.
-    pub(super) fn count_connection(&self) -> Counted {
-        self.connections.fetch_add(1, Ordering::Relaxed);
-        Counted(Arc::clone(&self.connections))
     }
 
     /// Writes down that a request was refused, and tells the person, though not too often.

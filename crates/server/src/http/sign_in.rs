@@ -9,6 +9,9 @@ use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use utoipa::ToSchema;
 
+/// The largest body of one who has no token: a code fits many times.
+const MOST_BYTES: usize = 4 << 10;
+
 /// What a page signs in with.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -35,7 +38,7 @@ pub(crate) struct SignedIn {
 )]
 pub(super) async fn sign_in(
     State(server): State<Arc<Server>>,
-    Json(SignIn { code }): Json<SignIn>,
+    Json(SignIn { code }): Json<SignIn, MOST_BYTES>,
 ) -> Result<axum::Json<SignedIn>, Problem> {
     let why = "this address was opened before, or is too old; sandgate console prints a new one";
     let token = server.tokens.sign_in(&code);

@@ -138,7 +138,9 @@ impl EventFile {
     /// Everything after the event of this number.
     pub(crate) fn after(self: &Arc<Self>, seq: u64) -> io::Result<Reading> {
         let progress = self.progress();
-        let position = self.position_after(seq)?;
+        // A number that there has not been is of a server, or an opening, before this one: nothing of this was heard.
+        let is_of_another = seq > progress.borrow().last;
+        let position = self.position_after(if is_of_another { 0 } else { seq })?;
         Ok(Reading { file: Arc::clone(self), progress, position, turn: None })
     }
 

@@ -2,6 +2,7 @@
 
 #![cfg(target_os = "linux")]
 
+mod malformed;
 mod scene;
 
 use agent_client_protocol::v1::schema::{

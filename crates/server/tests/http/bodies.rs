@@ -124,9 +124,6 @@ async fn a_head_that_does_not_come_ends_the_connection() {
         stream.write_all(begun.as_bytes()).await.unwrap();
         slow.push(stream);
     }
-    // There is no room for another as long as they are there.
-    let mut fourth = TcpStream::connect(scene.requester.address).await.unwrap();
-    assert_eq!(fourth.read(&mut [0; 1]).await.unwrap_or(0), 0);
     for mut stream in slow {
         let mut answer = Vec::new();
         let _ = stream.read_to_end(&mut answer).await;
@@ -142,6 +139,60 @@ async fn a_head_that_does_not_come_ends_the_connection() {
         sent += line.len();
     }
     assert!(sent < 16 << 20);
+}
+
+/// spec HTTP.47: However many connections others hold, with the requester's token or without one, the person is
+/// answered.
+#[tokio::test]
+async fn nobody_locks_the_person_out() {
+    let limits = Limits { connections: 16, ..Limits::default() };
+    let scene =
+        Scene::limited(AskForApproval::Never, SandboxPolicy::workspace_write(), limits).await;
+    let mut streams = Vec::new();
+    for _ in 0..14 {
+        let stream = scene.requester.open("GET", "/approvals/events", &[], "").await;
+        assert_eq!(stream.status(), 200);
+        streams.push(stream);
+    }
+    scene.requester.get("/approvals").await.problem(503);
+    let mut silent = Vec::new();
+    for _ in 0..40 {
+        silent.push(TcpStream::connect(scene.requester.address).await.unwrap());
+        assert_eq!(scene.approver.get("/settings/me").await.status, 200);
+    }
+    // The first of them had to make room.
+    assert_eq!(silent[0].read(&mut [0; 1]).await.unwrap_or(0), 0);
+    drop(streams);
+    Scene::eventually("requesters find a place again", async || {
+        scene.requester.get("/approvals").await.status == 200
+    })
+    .await;
+}
+
+/// spec HTTP.46: What requesters send takes no more than 256 MiB of memory at once.
+#[tokio::test]
+async fn many_large_bodies_are_too_much() {
+    let limits = Limits { bodies: 1 << 20, ..Limits::default() };
+    let scene =
+        Scene::limited(AskForApproval::Never, SandboxPolicy::workspace_write(), limits).await;
+    let large = json!({ "arguments": { "command": ["true", "x".repeat(700 << 10)] } });
+    let mut waiting = TcpStream::connect(scene.requester.address).await.unwrap();
+    let text = large.to_string();
+    let head = head(&scene, &format!("content-length: {}", text.len() + 1));
+    waiting.write_all(head.as_bytes()).await.unwrap();
+    waiting.write_all(text.as_bytes()).await.unwrap();
+    Scene::eventually("there is no room beside it", async || {
+        scene.requester.post("/tools/shell", &large).await.status == 503
+    })
+    .await;
+    scene.approver.post("/tools/none", &large).await.problem(404);
+    drop(waiting);
+    Scene::eventually("there is room again", async || {
+        scene.requester.post("/tools/none", &large).await.status == 404
+    })
+    .await;
+    let code = json!({ "code": "x".repeat(5000) });
+    scene.requester.post("/console/sign-in", &code).await.problem(413);
 }
 
 fn head(scene: &Scene, more: &str) -> String {

@@ -6,6 +6,7 @@ mod approvals;
 mod bodies;
 mod client;
 mod conversations;
+mod malformed;
 mod processes;
 mod scene;
 mod streams;

@@ -67,6 +67,13 @@ async fn a_person_types_and_everybody_reads() {
     let (text, again) = until(&mut Stream::of(from), "got by a model").await;
     assert!(!text.contains("by a person"), "{text}");
     assert_eq!(again, end);
+    // From behind what it has printed: another of that name did, so that all of this is new.
+    for beyond in [end + 1, u64::MAX] {
+        let path = format!("{output}?after={beyond}");
+        let from = scene.requester.open("GET", &path, &[], "").await;
+        let (text, _) = until(&mut Stream::of(from), "got by a model").await;
+        assert!(text.contains("ready"), "{beyond}: {text}");
+    }
     let size = json!({ "columns": 100, "rows": 30 });
     assert_eq!(scene.requester.post(&format!("/processes/{id}/resize"), &size).await.status, 204);
     for wrong in [json!({ "columns": 0, "rows": 30 }), json!({ "columns": 10, "rows": 501 })] {

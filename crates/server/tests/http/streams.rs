@@ -47,6 +47,23 @@ async fn whole(scene: &Scene, id: &str) -> Vec<Frame> {
     all
 }
 
+/// spec HTTP.49: A stream of events, or of what a process prints, that is asked for from behind its end, as one was heard
+/// before the server was started anew, begins at the beginning.
+#[tokio::test]
+async fn a_number_that_there_has_not_been_is_no_place_to_go_on_from() {
+    let scene = Scene::free().await;
+    let id = begin(&scene).await;
+    let path = format!("/conversations/{id}/events");
+    let first = Stream::of(scene.requester.open("GET", &path, &[], "").await).next().await;
+    for beyond in ["1000000", "18446744073709551615"] {
+        let header = [("last-event-id", beyond)];
+        let again = scene.requester.open("GET", &path, &header, "").await;
+        assert_eq!(Stream::of(again).next().await, first, "{beyond}");
+    }
+    let none = [("last-event-id", "18446744073709551616")];
+    scene.requester.request("GET", &path, &none, "").await.problem(400);
+}
+
 /// spec HTTP.18: Events that are read again from the last one that was heard are neither lost nor
 /// doubled, wherever the connection was cut.
 #[tokio::test]
