@@ -278,7 +278,7 @@ impl Drop for Open<'_> {
 
 fn response(approval_id: ApprovalId, call_id: CallId, answer: Answer) -> Event {
     let Answer { decision, by: answered_by } = answer;
-    Event::ApprovalResponse(ApprovalResponse { approval_id, call_id, decision, answered_by })
+    Event::ApprovalResponse(ApprovalResponse::new(approval_id, call_id, decision, answered_by))
 }
 
 impl Question {
