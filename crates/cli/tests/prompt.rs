@@ -100,6 +100,9 @@ fn no_keeps_it_from_running() {
 }
 
 /// spec RUN.83: Abort and Ctrl-C at a question call the command off, and the exit code is 130.
+///
+/// spec ASKING.14: Ctrl-C at a question on a terminal is recorded as the person's abort; a question that goes
+/// because its work was called off in another way is recorded as called off, and not as the policy's.
 #[test]
 fn a_question_can_be_called_off() {
     for keys in ["a\n", "\x03"] {
@@ -111,8 +114,20 @@ fn a_question_can_be_called_off() {
         assert!(shown.contains("sandgate: not run: it was called off"), "{shown}");
         assert_eq!(code, Some(130), "{keys:?}");
         assert!(!world.path("made").exists());
+        let record = recorded(&world);
+        assert!(record.contains(BY_THE_PERSON), "{keys:?}: {record}");
     }
+    let world = World::new();
+    let mut terminal = Terminal::start(&world, &careful(&["touch", "made"]));
+    terminal.until("\n> ");
+    terminal.signal(rustix::process::Signal::TERM);
+    assert_eq!(terminal.end().1, Some(143));
+    let record = recorded(&world);
+    assert!(record.contains(r#""decision":"aborted","by":{"who":"called_off"}"#), "{record}");
 }
+
+/// How the log has an abort of the person at the terminal.
+const BY_THE_PERSON: &str = r#""decision":"aborted","by":{"who":"person","front_end":"terminal"}"#;
 
 #[test]
 fn a_question_about_another_attempt_can_be_called_off() {
@@ -123,6 +138,8 @@ fn a_question_about_another_attempt_can_be_called_off() {
         terminal.press(keys);
         assert_eq!(terminal.end().1, Some(130), "{keys:?}");
         assert_eq!(contents(&outside), ["", ""]);
+        let record = recorded(&world);
+        assert!(record.contains(BY_THE_PERSON), "{keys:?}: {record}");
     }
 }
 

@@ -101,7 +101,8 @@ pub(super) fn record_answer(
     let by = match &answer.by {
         AnsweredBy::Person(front_end) => DecidedBy::Person { front_end: front_end.clone() },
         AnsweredBy::Timeout => DecidedBy::Timeout,
-        AnsweredBy::Nobody | AnsweredBy::Cancelled => DecidedBy::Policy,
+        AnsweredBy::Cancelled => DecidedBy::CalledOff,
+        AnsweredBy::Nobody => DecidedBy::Policy,
     };
     let call_id = ctx.call_id.clone();
     ctx.record(&Record::Decided(Decision { call_id, decision, by, attempt, feedback }))
