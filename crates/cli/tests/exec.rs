@@ -190,6 +190,21 @@ fn a_reader_that_does_not_read_keeps_nobody_from_ending_it() {
     eventually("the command is gone", || (!is_alive(pid)).then_some(()));
 }
 
+/// spec AGENT.30: `sandgate sessions list` has the first line of each prompt that says something, cut where it is
+/// too long.
+#[test]
+fn a_list_has_first_lines() {
+    let world = World::new();
+    for prompt in ["\n  echo hi\nand more\n", &"long ".repeat(20)] {
+        let model = script(&world, &[says("done")]);
+        exec(&world, &model, &[prompt]);
+    }
+    let list = world.sandgate(&["sessions", "list"]);
+    let prompts = list.stdout().lines().map(|line| line.rsplit("  ").next().unwrap());
+    let cut = format!("{}…", "long ".repeat(12));
+    assert_eq!(prompts.collect::<Vec<_>>(), [&cut, "echo hi"], "{}", list.stdout());
+}
+
 /// spec ASKING.14: Ctrl-C at a question on a terminal is recorded as the person's abort; a question that goes
 /// because its work was called off in another way is recorded as called off, and not as the policy's.
 #[test]

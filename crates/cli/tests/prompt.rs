@@ -338,3 +338,19 @@ fn whoever_stopped_a_command_is_not_asked() {
     assert!(!shown.contains("[a]"), "{shown}");
     assert_eq!(code, Some(130));
 }
+
+/// spec SANDBOX.99: At a terminal, a command that failed and was refused to write in read-only mode ends with what
+/// was blocked and with how to let it.
+#[test]
+fn a_confined_command_says_how_it_could_write() {
+    let world = World::new();
+    let (shown, code) = Terminal::start(&world, &["sandbox", "--", "touch", "made"]).end();
+    assert_eq!(code, Some(1));
+    let blocked = shown.find("sandgate: blocked: create ").unwrap_or_else(|| panic!("{shown}"));
+    let hint = shown.find("sandgate: to let it write here: --full-auto");
+    assert!(hint.is_some_and(|hint| hint > blocked), "{shown}");
+    let words = ["sandbox", "--full-auto", "--", "touch", "made", "/etc/made"];
+    let (shown, _) = Terminal::start(&world, &words).end();
+    assert!(!shown.contains("--full-auto"), "{shown}");
+    assert!(world.path("made").exists());
+}
