@@ -302,13 +302,17 @@ fn explain(mut error: clap::Error, words: &[OsString]) -> clap::Error {
         && let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand).cloned()
     {
         if error.get(ContextKind::SuggestedSubcommand).is_none() {
-            let close: Vec<String> = with_letters_swapped(&word).collect();
+            let close: Vec<String> = nearly(&word).collect();
             if !close.is_empty() {
                 error.insert(ContextKind::SuggestedSubcommand, ContextValue::Strings(close));
             }
         }
         let tip = as_a_prompt(&word, words).into();
         error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip]));
+        return error;
+    }
+    if let Some(tip) = what_there_is(&error, &usage) {
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
         return error;
     }
     // The one word that may stand before `sandgate sandbox`'s command is taken for the name of a system.
@@ -334,6 +338,35 @@ fn explain(mut error: clap::Error, words: &[OsString]) -> clap::Error {
     }
 }
 
+/// What could have been written, where a verb of a verb is none, or what must be one of a few words is missing.
+fn what_there_is(error: &clap::Error, usage: &str) -> Option<String> {
+    let mut command = Cli::command();
+    command.build();
+    let words = usage.lines().next()?.split_whitespace().skip_while(|word| *word != "sandgate");
+    for word in words.skip(1) {
+        let Some(next) = command.find_subcommand(word).cloned() else { break };
+        command = next;
+    }
+    let list = |names: Vec<String>| (!names.is_empty()).then(|| names.join(", "));
+    match (error.kind(), error.get(ContextKind::InvalidArg)) {
+        (ErrorKind::InvalidSubcommand, _) => {
+            if error.get(ContextKind::SuggestedSubcommand).is_some() {
+                return None;
+            }
+            let verbs = command.get_subcommands().filter(|verb| !verb.is_hide_set());
+            let names = verbs.map(|verb| verb.get_name().to_owned()).collect();
+            Some(format!("there are: {}", list(names)?))
+        }
+        (ErrorKind::MissingRequiredArgument, Some(ContextValue::Strings(missing))) => {
+            let wanted = command.get_arguments().find(|arg| missing.contains(&arg.to_string()))?;
+            let values = wanted.get_possible_values().into_iter();
+            let names = values.map(|value| value.get_name().to_owned()).collect();
+            Some(format!("it is one of: {}", list(names)?))
+        }
+        _ => None,
+    }
+}
+
 /// How what looks like a mistyped verb would be written if it was meant for a model.
 fn as_a_prompt(word: &str, words: &[OsString]) -> String {
     let said: Option<Vec<&str>> = words.iter().skip(1).map(|word| word.to_str()).collect();
@@ -347,21 +380,26 @@ fn as_a_prompt(word: &str, words: &[OsString]) -> String {
     }
 }
 
-/// The verbs that have the letters of this word in another order. The parser does not take `rnu` to be close
-/// to `run`, because so short a word is half wrong then.
-fn with_letters_swapped(word: &str) -> impl Iterator<Item = String> {
+/// The verbs that have the letters of this word in another order, or one more. The parser does not take `rnu` or `rn`
+/// to be close to `run`, because so short a word is half wrong then.
+fn nearly(word: &str) -> impl Iterator<Item = String> {
     let letters = |word: &str| {
         let mut letters: Vec<char> = word.chars().collect();
         letters.sort_unstable();
         letters
     };
     let typed = letters(word);
+    let lacks_one = |name: &str, word: &str| {
+        let without = |at: usize| name.chars().enumerate().filter(move |(other, _)| *other != at);
+        (0..name.chars().count()).any(|at| without(at).map(|(_, letter)| letter).eq(word.chars()))
+    };
+    let word = word.to_owned();
     let names: Vec<String> = Cli::command()
         .get_subcommands()
         .filter(|verb| !verb.is_hide_set())
         .map(|verb| verb.get_name().to_owned())
         .collect();
-    names.into_iter().filter(move |name| letters(name) == typed)
+    names.into_iter().filter(move |name| letters(name) == typed || lacks_one(name, &word))
 }
 
 /// Commands are text in events and for models, so they must be text here.
@@ -460,7 +498,8 @@ pub(crate) mod tests {
     }
 
     /// spec RUN.96: A command that stands without `--` before it is shown with it, a prompt without quotes with
-    /// them, and a verb with letters swapped as it is spelled.
+    /// them, and a verb with letters swapped or one missing as it is spelled; where a word is one of a few, those
+    /// are named.
     #[test]
     fn what_was_meant_is_shown_as_it_is_written() {
         let error = understood(&["run", "echo", "hi"]).unwrap_err();
@@ -478,6 +517,14 @@ pub(crate) mod tests {
         let error = understood(&["rnu"]).unwrap_err();
         assert!(error.to_string().contains("similar subcommand exists: 'run'"), "{error}");
         assert!(error.to_string().contains("after --: sandgate -- rnu"), "{error}");
+        let error = understood(&["rn", "--", "ls"]).unwrap_err();
+        assert!(error.to_string().contains("similar subcommand exists: 'run'"), "{error}");
+        let error = understood(&["policy", "add"]).unwrap_err();
+        assert!(error.to_string().contains("there are: explain, check, list"), "{error}");
+        let error = understood(&["mcp", "install"]).unwrap_err();
+        assert!(error.to_string().contains("it is one of: claude, codex, cursor"), "{error}");
+        let error = understood(&["completions"]).unwrap_err();
+        assert!(error.to_string().contains("it is one of: bash"), "{error}");
     }
 
     /// spec GEN.10: The texts of the help are broken where the terminal ends and nowhere else.

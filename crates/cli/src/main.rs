@@ -44,6 +44,7 @@ mod signals;
 mod telemetry;
 mod trust;
 mod tui;
+mod wrap;
 mod writer;
 
 use arguments::Verb;

@@ -1,11 +1,15 @@
 //! What this program itself has to say, one line each, to standard error.
 
+use crate::wrap;
 use anstream::{AutoStream, ColorChoice};
 use anstyle::{AnsiColor, Effects, Style};
 use sandgate_protocol::FailureKind;
 use sandgate_protocol::{Denials, ExecExpiration, ExecToolCallOutput, visible_line};
 use std::io::Write as _;
 use std::time::Duration;
+
+/// What stands before everything.
+const NAME: &str = "sandgate:";
 
 const PLAIN: Style = Style::new().effects(Effects::BOLD);
 const ERROR: Style = AnsiColor::Red.on_default().effects(Effects::BOLD);
@@ -16,7 +20,8 @@ const WARNING: Style = AnsiColor::Yellow.on_default().effects(Effects::BOLD);
 pub(crate) fn error(what: &str, advice: Option<&str>) -> Vec<u8> {
     let mut note = line(ERROR, what);
     if let Some(advice) = advice {
-        note.extend(format!("          {advice}\n").bytes());
+        let advice = wrap::wrapped(advice, columns(), NAME.len() + 1);
+        note.extend(format!("{:width$}{advice}\n", "", width = NAME.len() + 1).bytes());
     }
     note
 }
@@ -46,7 +51,7 @@ pub(crate) fn unconfined() -> Vec<u8> {
 
 /// How things are with a live process.
 pub(crate) fn status(what: &str) -> Vec<u8> {
-    let text = format!("sandgate: {what}");
+    let text = format!("{NAME} {}", wrap::wrapped(what, columns(), NAME.len() + 1));
     let mut painted = AutoStream::new(Vec::new(), AutoStream::choice(&std::io::stderr()));
     // Writing to memory does not fail.
     let _ = writeln!(painted, "{DIM}{text}{DIM:#}");
@@ -123,14 +128,44 @@ fn line(style: Style, text: &str) -> Vec<u8> {
 
 fn paint(style: Style, text: &str, colours: ColorChoice) -> Vec<u8> {
     let mut painted = AutoStream::new(Vec::new(), colours);
+    let text = wrap::wrapped(&without_numbers(text), columns(), NAME.len() + 1);
     // Writing to memory does not fail.
-    let _ = writeln!(painted, "{style}sandgate:{style:#} {text}");
+    let _ = writeln!(painted, "{style}{NAME}{style:#} {text}");
     painted.into_inner()
+}
+
+/// How wide the terminal is, if that is where it is said.
+fn columns() -> Option<usize> {
+    wrap::columns(std::io::stderr())
+}
+
+/// The same without the numbers of the system's errors: `No such file or directory (os error 2)`.
+fn without_numbers(text: &str) -> String {
+    let mut parts = text.split(" (os error ");
+    let mut kept = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        match part.split_once(')') {
+            Some((number, rest)) if number.bytes().all(|byte| byte.is_ascii_digit()) => {
+                kept.push_str(rest);
+            }
+            _ => kept.extend([" (os error ", part]),
+        }
+    }
+    kept
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// spec ERRORS.7: An error of the system is told in its words, without its number.
+    #[test]
+    fn errors_of_the_system_have_no_numbers() {
+        let error = std::io::Error::from_raw_os_error(2);
+        let text = format!("x: {error}; y (os error z)");
+        let said = "x: No such file or directory; y (os error z)";
+        assert_eq!(super::without_numbers(&text), said);
+    }
 
     #[test]
     fn a_line_has_colours_only_where_they_are_wanted() {

@@ -88,6 +88,7 @@ impl Opener for CliOpener {
         }
         let mut prepared = self.prepare(wanted)?;
         prepared.config.source = Some(agent.source.clone());
+        prepared.config.server_answers = agent.server_answers;
         let equipped = model.prepare(&prepared, agent.source);
         let mut equipped = equipped.map_err(|error| match is_clients {
             true => OpenError::Refused(error.into_message()),

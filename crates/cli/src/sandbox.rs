@@ -10,7 +10,7 @@ use crate::trust::Asked;
 use crate::{exit, linux_sandbox, notes};
 use clap::error::ErrorKind;
 use sandgate_config::Origin;
-use sandgate_protocol::{DenialEvidence, Denials, Enforcement};
+use sandgate_protocol::{DenialEvidence, DenialRule, Denials, Enforcement};
 use sandgate_protocol::{SandboxPolicy, SandboxType};
 use sandgate_runtime::{HeadStart, RuntimeError, TerminalOutcome, TerminalRequest};
 use sandgate_runtime::{enforcement, run_in_terminal_as_person, unfinished_roots};
@@ -263,11 +263,16 @@ fn run(
     if policy == SandboxPolicy::DangerFullAccess {
         let _ = io::stderr().write_all(&notes::unconfined());
     }
+    let is_read_only = policy == SandboxPolicy::ReadOnly;
     let request = TerminalRequest { command, policy, workspace, env };
     match run_in_terminal_as_person(request, head_start) {
         Ok(outcome) => {
             // Whoever closed standard error does not want to know.
             let _ = io::stderr().write_all(&said_of(&outcome, report));
+            if is_read_only && report.is_for_person(&outcome) && would_write(&outcome.denials) {
+                let how = "to let it write here: --full-auto, and --writable DIR elsewhere";
+                let _ = io::stderr().write_all(&notes::hint(how));
+            }
             exit::of_code(outcome.exit_code)
         }
         Err(error) => say_error(&error),
@@ -284,6 +289,18 @@ fn say_error(error: &RuntimeError) -> u8 {
 /// How many denials a person is shown who did not ask for them.
 const SHOWN_UNASKED: usize = 3;
 
+/// Whether a command was refused because it may write nowhere.
+fn would_write(denials: &Denials) -> bool {
+    denials.evidence.iter().any(|denial| denial.rule == DenialRule::OutsideWritableRoots)
+}
+
+impl Report {
+    /// Whether a person who did not ask is told what was blocked.
+    fn is_for_person(self, outcome: &TerminalOutcome) -> bool {
+        self == Self::IfItFailed && outcome.exit_code != 0 && io::stderr().is_terminal()
+    }
+}
+
 fn said_of(outcome: &TerminalOutcome, report: Report) -> Vec<u8> {
     let denials = &outcome.denials;
     match report {
@@ -294,7 +311,7 @@ fn said_of(outcome: &TerminalOutcome, report: Report) -> Vec<u8> {
             said.extend(as_json(&Ended::from(outcome)).into_bytes());
             said
         }
-        Report::IfItFailed if outcome.exit_code != 0 && io::stderr().is_terminal() => {
+        Report::IfItFailed if report.is_for_person(outcome) => {
             notes::blocked(denials, SHOWN_UNASKED)
         }
         Report::IfItFailed => Vec::new(),

@@ -147,7 +147,7 @@ fn list(home: &Path, limit: usize, all: bool, json: bool) -> Result<(), Failure>
             writeln!(text, "{line}")
         } else {
             let changed = one.changed.to_zoned(jiff::tz::TimeZone::system());
-            let prompt: String = visible_line(prompt).chars().take(60).collect();
+            let prompt = beginning(prompt);
             let cwd = visible_line(&meta.cwd.to_string_lossy());
             writeln!(text, "{}  {}  {cwd}  {prompt}", meta.id, changed.strftime("%Y-%m-%d %H:%M"))
         };
@@ -156,6 +156,19 @@ fn list(home: &Path, limit: usize, all: bool, json: bool) -> Result<(), Failure>
         let _ = io::stderr().write_all(&notes::hint("no conversation was written down yet"));
     }
     print(text.as_bytes())
+}
+
+/// How many characters of a prompt a list has.
+const LONGEST_PROMPT: usize = 60;
+
+/// The first line of a prompt that says something, or the beginning of it.
+fn beginning(prompt: &str) -> String {
+    let first = prompt.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
+    let line = visible_line(first);
+    match line.char_indices().nth(LONGEST_PROMPT) {
+        Some((end, _)) => format!("{}…", &line[..end]),
+        None => line,
+    }
 }
 
 /// A conversation for people, in which everything shows itself, whoever wrote it.

@@ -271,6 +271,40 @@ impl Wire {
         writeln!(self.stdin, "{message}").unwrap();
     }
 
+    fn send(&mut self, message: &Value) {
+        writeln!(self.stdin, "{message}").unwrap();
+    }
+
+    /// Prompts, and tells what was asked until the turn ended. Each question is answered by `answer`, which may
+    /// call the turn off instead.
+    fn turn(&mut self, session: &Value, mut answer: impl FnMut(&mut Self, &Value)) -> Turn {
+        self.say("session/prompt", &prompt(session, "go"));
+        let (prompted, mut turn) = (self.last, Turn::default());
+        loop {
+            let said: Value = serde_json::from_str(&self.running.line()).unwrap();
+            if said["method"] == "session/request_permission" {
+                turn.asked +=
+                    usize::from(said.to_string().contains("MCP server Small-one of your"));
+                answer(self, &said["id"]);
+            } else if said["id"] == prompted && said["method"].is_null() {
+                said["result"]["stopReason"].as_str().unwrap().clone_into(&mut turn.end);
+                return turn;
+            } else {
+                turn.told += &said.to_string();
+            }
+        }
+    }
+
+    fn choose(&mut self, question: &Value, outcome: &Value) {
+        let result = json!({ "outcome": outcome });
+        self.send(&json!({ "jsonrpc": "2.0", "id": question, "result": result }));
+    }
+
+    fn cancel(&mut self, session: &Value) {
+        let params = json!({ "sessionId": session });
+        self.send(&json!({ "jsonrpc": "2.0", "method": "session/cancel", "params": params }));
+    }
+
     /// Asks something, and waits for the answer.
     fn ask(&mut self, method: &str, params: &Value) -> Value {
         self.say(method, params);
@@ -296,6 +330,15 @@ impl Wire {
         }
         outcome
     }
+}
+
+/// What an editor saw of a turn.
+#[derive(Debug, Default)]
+struct Turn {
+    /// How often it was asked about the server.
+    asked: usize,
+    told: String,
+    end: String,
 }
 
 fn prompt(session: &Value, text: &str) -> Value {
@@ -563,5 +606,79 @@ fn a_server_that_the_editor_names_is_asked_about() {
         assert!(!shown(&saw["steps"][0]).contains("good morning"), "{saw:#}");
         assert!(thought(&saw).contains("you have to be asked about it"), "{saw:#}");
         assert!(!ws.join("left").exists());
+    }
+}
+
+/// A session of an editor that names the small server, whose tool the model calls in each turn.
+fn with_server(world: &World) -> (Wire, Value) {
+    fs::create_dir(world.path("ws")).unwrap();
+    fs::write(world.path("ws/server.py"), SERVER).unwrap();
+    let greet = json!([calls("Small-one__greet", &json!({}))]);
+    // The first may be for a turn that is called off.
+    let model = script(world, &[greet.clone(), greet, json!([says("done")])]);
+    let mut wire = Wire::start(world, &["acp", "--provider", &model]);
+    let server =
+        json!({ "name": "Small one", "command": "python3", "args": ["server.py"], "env": [] });
+    let begun = json!({ "cwd": world.path("ws"), "mcpServers": [server] });
+    let begun = wire.ask("session/new", &begun);
+    (wire, begun["result"].clone())
+}
+
+fn option(id: &str) -> Value {
+    json!({ "outcome": "selected", "optionId": id })
+}
+
+/// spec ACP.18: A question about a server of the editor is taken back with the turn that is called off, and asked
+/// again in the next.
+#[test]
+fn a_question_about_a_server_goes_with_its_turn() {
+    // Editors should answer what they called off, and some do not.
+    for answers in [true, false] {
+        let world = World::new();
+        let (mut wire, begun) = with_server(&world);
+        let session = begun["sessionId"].clone();
+        let turn = wire.turn(&session, |wire, question| {
+            wire.cancel(&session);
+            if answers {
+                wire.choose(question, &json!({ "outcome": "cancelled" }));
+            }
+        });
+        assert_eq!((turn.asked, &*turn.end), (1, "cancelled"), "{turn:?}");
+        eventually("nothing is asked any more", || {
+            let listed = world.sandgate(&["approvals", "list", "--json"]);
+            (listed.stdout() == "[]\n").then_some(())
+        });
+        let turn = wire.turn(&session, |wire, question| wire.choose(question, &option("approve")));
+        assert_eq!((turn.asked, &*turn.end), (1, "end_turn"), "{turn:?}");
+        assert!(turn.told.contains("good morning"), "{turn:?}");
+        assert_eq!(wire.end().code, Some(0));
+    }
+}
+
+/// spec ACP.19: What the person said of a server of the editor holds for the session, whatever its mode, as long as
+/// the server is the same: they are asked once.
+#[test]
+fn a_server_is_asked_about_once() {
+    for (said, works) in [("approve", true), ("deny", false)] {
+        let world = World::new();
+        let (mut wire, begun) = with_server(&world);
+        let session = begun["sessionId"].clone();
+        let turn = |wire: &mut Wire, mode: &Value| {
+            let mode = json!({ "sessionId": session, "modeId": mode });
+            let chosen = wire.ask("session/set_mode", &mode);
+            assert!(chosen["error"].is_null(), "{chosen}");
+            // A mode may ask about the tool, too.
+            wire.turn(&session, |wire, question| wire.choose(question, &option(said)))
+        };
+        let (first, other) = (&begun["modes"]["currentModeId"], json!("read-only"));
+        for (mode, asked) in [(first, 1), (&other, 0), (first, 0)] {
+            let turn = turn(&mut wire, mode);
+            let greeted = turn.told.contains("good morning");
+            assert_eq!((turn.asked, greeted), (asked, works), "in {mode}: {turn:?}");
+        }
+        // Another program under the same name is another server.
+        fs::write(world.path("ws/server.py"), format!("{SERVER}\n# changed\n")).unwrap();
+        assert_eq!(turn(&mut wire, &other).asked, 1);
+        assert_eq!(wire.end().code, Some(0));
     }
 }

@@ -216,6 +216,9 @@ fn a_question_that_was_answered_elsewhere_goes_away() {
 
 /// spec DESK.12: `sandgate approvals` asks at its terminal whatever any program asks, with the program, its
 /// workspace and since when; a question that was answered elsewhere is taken back, and says who answered if its program still runs.
+///
+/// spec DESK.19: What is written beside a no is said to be told to the model only where a model asks: a command
+/// that a person typed has none, and it is recorded.
 #[test]
 fn a_person_answers_all_programs_at_one_terminal() {
     let world = World::new();
@@ -223,7 +226,8 @@ fn a_person_answers_all_programs_at_one_terminal() {
     person.until("waiting for questions");
     let first = waiting(&world, "run", &["--", "touch", "one"]);
     let shown = person.until("\n> ");
-    for expected in ["sandgate run (process ", "s ago", "$ touch one", "[y] yes"] {
+    let heard = "[n] no; what you write after it is recorded";
+    for expected in ["sandgate run (process ", "s ago", "$ touch one", "[y] yes", heard] {
         assert!(shown.contains(expected), "{expected:?} in {shown}");
     }
     assert!(shown.contains(&*world.home().to_string_lossy()), "{shown}");
@@ -237,7 +241,8 @@ fn a_person_answers_all_programs_at_one_terminal() {
     };
     fs::write(world.path("calls"), format!("{}\n{}\n", call("two"), call("more"))).unwrap();
     let second = waiting(&world, "call", &["calls"]);
-    person.until("\n> ");
+    let shown = person.until("\n> ");
+    assert!(shown.contains("[n] no; what you write after it is told to the model"), "{shown}");
     answer(&world, id(&open(&world, 1)[0]), &["deny"]);
     person.until("Answered by approvals: no.");
     person.until("$ touch more");

@@ -57,12 +57,16 @@ impl Drop for Home {
 /// spec ATTACH.1: What is typed goes to the process and what it prints to the terminal, as it is; Ctrl-]
 /// leaves it, the exit code is 0, the terminal is as it was, and the process goes on.
 ///
+/// spec ATTACH.9: Who attaches is told first, on standard error if that is a terminal, that Ctrl-] leaves.
+///
 /// spec ATTACH.2: Who attaches again sees the last screenful first.
 #[test]
 fn a_person_can_come_and_go() {
     let home = Home::new();
     let mut terminal = home.attach();
-    terminal.until("ready> ");
+    let before = terminal.until("ready> ");
+    let told = "sandgate: attached to shell; Ctrl-] leaves it, and it goes on";
+    assert!(before.contains(told), "{before}");
     terminal.press("printf '%s\\033[31m%s\\n' so-o mething\r");
     terminal.until("so-o\x1b[31mmething\r\n");
     terminal.press("\x1d");

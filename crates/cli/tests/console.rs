@@ -216,6 +216,9 @@ fn answers(how: &'static str) {
 ///
 /// spec WEB.21: Every answer of the terminal prompt can be given by its key: once, for the session, by a rule, no
 /// with a word to the model, and stop.
+///
+/// spec WEB.36: What was answered to a question is told in a conversation in the words that every front end has for
+/// it.
 #[test]
 fn questions_are_answered_by_keys() {
     answers("keys");

@@ -112,6 +112,18 @@ fn a_process_lives_across_calls() {
     assert_eq!(home.list()[0]["state"], "exited");
 }
 
+/// spec DAEMON.14: Where no process is alive, `list` says so on standard error and how to begin one.
+#[test]
+fn an_empty_list_says_so() {
+    let home = Home::new();
+    let outcome = home.session(&["list"]);
+    assert_eq!((outcome.code, outcome.stdout()), (Some(0), ""));
+    let said = "sandgate: no process is alive; sandgate session start begins one\n";
+    assert_eq!(outcome.stderr, said);
+    let outcome = home.session(&["list", "--json"]);
+    assert_eq!((outcome.stdout(), &*outcome.stderr), ("[]\n", ""));
+}
+
 /// spec DAEMON.4: The exit code is the process's own if it ended while it was waited for, and otherwise
 /// 0; one line on standard error says how things are.
 #[test]

@@ -11,7 +11,7 @@ use support::{Running, World};
 use terminal::Terminal;
 
 /// spec DEMO.1: Without a terminal the tour is told as a transcript of what really happened: a safe command, a
-/// denial with its evidence, a narrow grant, a shell across calls, a patch and the record.
+/// denial with its evidence, a narrow grant and what came of it, a shell across calls, a patch and the record.
 ///
 /// spec DEMO.2: Nothing of the person's is touched, and nothing is left.
 #[test]
@@ -26,6 +26,7 @@ fn without_a_terminal_it_is_a_transcript() {
         "2 notes.txt",
         "blocked: create outside/x (outside the writable roots)",
         "answer:   yes, but only this: write to anything in outside",
+        "It ran again, in its cage, and has written outside/x.",
         "42",
         "M notes.txt",
         "approved with grant, person (demo)",

@@ -3,11 +3,14 @@
 #![cfg(target_os = "linux")]
 
 mod support;
+#[path = "support/terminal.rs"]
+mod terminal;
 
 use serde_json::{Value, json};
 use std::fs;
 use std::process::Stdio;
 use support::{Outcome, Running, World, eventually, is_alive};
+use terminal::Terminal;
 
 /// A model that does this, one line for each time that it is asked.
 fn script(world: &World, turns: &[Value]) -> String {
@@ -185,6 +188,37 @@ fn a_reader_that_does_not_read_keeps_nobody_from_ending_it() {
     running.signal(rustix::process::Signal::INT);
     assert_eq!(running.child.wait().unwrap().code(), Some(130));
     eventually("the command is gone", || (!is_alive(pid)).then_some(()));
+}
+
+/// spec AGENT.30: `sandgate sessions list` has the first line of each prompt that says something, cut where it is
+/// too long.
+#[test]
+fn a_list_has_first_lines() {
+    let world = World::new();
+    for prompt in ["\n  echo hi\nand more\n", &"long ".repeat(20)] {
+        let model = script(&world, &[says("done")]);
+        exec(&world, &model, &[prompt]);
+    }
+    let list = world.sandgate(&["sessions", "list"]);
+    let prompts = list.stdout().lines().map(|line| line.rsplit("  ").next().unwrap());
+    let cut = format!("{}…", "long ".repeat(12));
+    assert_eq!(prompts.collect::<Vec<_>>(), [&cut, "echo hi"], "{}", list.stdout());
+}
+
+/// spec ASKING.14: Ctrl-C at a question on a terminal is recorded as the person's abort; a question that goes
+/// because its work was called off in another way is recorded as called off, and not as the policy's.
+#[test]
+fn an_interrupt_at_a_question_is_the_persons() {
+    let world = World::new();
+    let model = script(&world, &[runs("touch made"), says("never said")]);
+    let words = ["exec", "--provider", &model, "--ask-for-approval", "untrusted", "go"];
+    let mut terminal = Terminal::start(&world, &words);
+    terminal.until("\n> ");
+    terminal.press("\x03");
+    assert_eq!(terminal.end().1, Some(130));
+    let record = world.sandgate(&["audit", "show", "--json"]);
+    let person = r#""decision":"aborted","by":{"who":"person","front_end":"terminal"}"#;
+    assert!(record.stdout().contains(person), "{}", record.stdout());
 }
 
 /// spec AGENT.18: `sandgate sessions` lists, shows and exports conversations; whatever a model or a

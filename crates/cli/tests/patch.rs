@@ -206,6 +206,9 @@ fn a_patch_can_be_refused_and_called_off() {
         assert!(shown.contains(said), "{shown}");
         assert_eq!(ended, Some(code), "{keys:?}");
     }
+    let record = world.sandgate(&["audit", "show", "--json"]);
+    let person = r#""who":"person","front_end":"terminal""#;
+    assert_eq!(record.stdout().matches(person).count(), 3, "{}", record.stdout());
     let never = ["patch", "apply", "--ask-for-approval", "never", "protected.patch"];
     assert_eq!(world.sandgate(&never).code, Some(78));
     assert!(is_untouched(&world));

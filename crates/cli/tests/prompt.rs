@@ -100,6 +100,9 @@ fn no_keeps_it_from_running() {
 }
 
 /// spec RUN.83: Abort and Ctrl-C at a question call the command off, and the exit code is 130.
+///
+/// spec ASKING.14: Ctrl-C at a question on a terminal is recorded as the person's abort; a question that goes
+/// because its work was called off in another way is recorded as called off, and not as the policy's.
 #[test]
 fn a_question_can_be_called_off() {
     for keys in ["a\n", "\x03"] {
@@ -111,8 +114,20 @@ fn a_question_can_be_called_off() {
         assert!(shown.contains("sandgate: not run: it was called off"), "{shown}");
         assert_eq!(code, Some(130), "{keys:?}");
         assert!(!world.path("made").exists());
+        let record = recorded(&world);
+        assert!(record.contains(BY_THE_PERSON), "{keys:?}: {record}");
     }
+    let world = World::new();
+    let mut terminal = Terminal::start(&world, &careful(&["touch", "made"]));
+    terminal.until("\n> ");
+    terminal.signal(rustix::process::Signal::TERM);
+    assert_eq!(terminal.end().1, Some(143));
+    let record = recorded(&world);
+    assert!(record.contains(r#""decision":"aborted","by":{"who":"called_off"}"#), "{record}");
 }
+
+/// How the log has an abort of the person at the terminal.
+const BY_THE_PERSON: &str = r#""decision":"aborted","by":{"who":"person","front_end":"terminal"}"#;
 
 #[test]
 fn a_question_about_another_attempt_can_be_called_off() {
@@ -123,6 +138,8 @@ fn a_question_about_another_attempt_can_be_called_off() {
         terminal.press(keys);
         assert_eq!(terminal.end().1, Some(130), "{keys:?}");
         assert_eq!(contents(&outside), ["", ""]);
+        let record = recorded(&world);
+        assert!(record.contains(BY_THE_PERSON), "{keys:?}: {record}");
     }
 }
 
@@ -320,4 +337,20 @@ fn whoever_stopped_a_command_is_not_asked() {
     let (shown, code) = terminal.end();
     assert!(!shown.contains("[a]"), "{shown}");
     assert_eq!(code, Some(130));
+}
+
+/// spec SANDBOX.99: At a terminal, a command that failed and was refused to write in read-only mode ends with what
+/// was blocked and with how to let it.
+#[test]
+fn a_confined_command_says_how_it_could_write() {
+    let world = World::new();
+    let (shown, code) = Terminal::start(&world, &["sandbox", "--", "touch", "made"]).end();
+    assert_eq!(code, Some(1));
+    let blocked = shown.find("sandgate: blocked: create ").unwrap_or_else(|| panic!("{shown}"));
+    let hint = shown.find("sandgate: to let it write here: --full-auto");
+    assert!(hint.is_some_and(|hint| hint > blocked), "{shown}");
+    let words = ["sandbox", "--full-auto", "--", "touch", "made", "/etc/made"];
+    let (shown, _) = Terminal::start(&world, &words).end();
+    assert!(!shown.contains("--full-auto"), "{shown}");
+    assert!(world.path("made").exists());
 }

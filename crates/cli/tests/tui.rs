@@ -470,6 +470,18 @@ fn no_colours_where_none_are_wanted() {
     assert_eq!(terminal.end().1, Some(0));
 }
 
+/// spec TUI.18: Who leaves without having said anything to a model is not told how to go on.
+#[test]
+fn nothing_was_begun_that_could_be_gone_on_with() {
+    let world = World::new();
+    let mut terminal = Terminal::start(&world, &[]);
+    terminal.until("no model is set");
+    terminal.press("\x04");
+    let (shown, code) = terminal.end();
+    assert_eq!(code, Some(0));
+    assert!(!shown.contains("sandgate resume"), "{shown}");
+}
+
 /// spec TUI.44: A terminal that takes nothing does not stop the work.
 #[test]
 fn a_stalled_terminal_stops_nothing() {

@@ -348,6 +348,22 @@ pub struct ApprovalResponse {
     pub decision: ReviewDecision,
     /// Who gave it.
     pub answered_by: AnsweredBy,
+    /// Both in words, harmless to show: `answered by approvals: yes, once`.
+    #[serde(default)]
+    pub said: String,
+}
+
+impl ApprovalResponse {
+    /// What came of a question, with its words.
+    pub fn new(
+        approval_id: ApprovalId,
+        call_id: CallId,
+        decision: ReviewDecision,
+        answered_by: AnsweredBy,
+    ) -> Self {
+        let said = format!("{} {}", answered_by.said(), decision.in_words());
+        Self { approval_id, call_id, decision, answered_by, said }
+    }
 }
 
 /// Who answered a question.

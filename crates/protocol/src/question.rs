@@ -4,8 +4,8 @@
 //! wherever they are asked. Everything in it shows itself, and each text but a reason is one line.
 
 use crate::{
-    ApplyPatchApprovalRequest, Event, ExecApprovalRequest, GrantScope, Offers, PatchChange,
-    PatchChangeKind, ReviewDecision, RiskLevel, visible, visible_line, visible_remark,
+    AnsweredBy, ApplyPatchApprovalRequest, Event, ExecApprovalRequest, GrantScope, Offers,
+    PatchChange, PatchChangeKind, ReviewDecision, RiskLevel, visible, visible_line, visible_remark,
 };
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -198,6 +198,28 @@ impl ReviewDecision {
             }
             Self::Denied { .. } => "no",
             Self::Abort => "no, and stop",
+        }
+    }
+
+    /// The same, with what the person wrote beside a no.
+    pub fn in_words(&self) -> String {
+        match self {
+            Self::Denied { feedback: Some(words) } => {
+                format!("{}: {}", self.said(), visible_line(words))
+            }
+            _ => self.said().to_owned(),
+        }
+    }
+}
+
+impl AnsweredBy {
+    /// Who answered, before what was answered.
+    pub fn said(&self) -> String {
+        match self {
+            Self::Person(front_end) => format!("answered by {}:", visible_line(front_end)),
+            Self::Timeout => "nobody answered in time:".to_owned(),
+            Self::Nobody => "nobody could be asked:".to_owned(),
+            Self::Cancelled => "called off:".to_owned(),
         }
     }
 }
@@ -416,7 +438,9 @@ fn shown_change(change: &PatchChange) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{ApprovalId, CallId, DenialEvidence, DenialRule, DeniedOperation};
+    use crate::{
+        ApprovalId, ApprovalResponse, CallId, DenialEvidence, DenialRule, DeniedOperation,
+    };
     use crate::{GrantOffer, RiskAssessment, is_invisible};
     use proptest::prelude::*;
 
@@ -535,6 +559,30 @@ mod tests {
                 assert_eq!(effect.contains("WITHOUT the sandbox"), leaves, "{effect}");
             }
         }
+    }
+
+    /// spec APPROVAL.57: What came of a question is told in the same words wherever it is told: who answered, what,
+    /// and what they wrote beside a no, in a line in which everything shows itself.
+    #[test]
+    fn an_answer_is_said_in_one_line() {
+        let said = |decision, by| {
+            ApprovalResponse::new(
+                ApprovalId::new("approval_1"),
+                CallId::new("call_1"),
+                decision,
+                by,
+            )
+            .said
+        };
+        let web = || AnsweredBy::Person("we\u{1b}b".to_owned());
+        let no = ReviewDecision::Denied { feedback: Some("use\nmake".to_owned()) };
+        let session = ReviewDecision::ApprovedForSession;
+        assert_eq!(said(no, web()), "answered by we\\u{1b}b: no: use\\nmake");
+        assert_eq!(said(session, web()), "answered by we\\u{1b}b: yes, for the session");
+        let no = || ReviewDecision::DENIED;
+        assert_eq!(said(no(), AnsweredBy::Timeout), "nobody answered in time: no");
+        assert_eq!(said(no(), AnsweredBy::Nobody), "nobody could be asked: no");
+        assert_eq!(said(ReviewDecision::Abort, AnsweredBy::Cancelled), "called off: no, and stop");
     }
 
     #[test]

@@ -98,7 +98,7 @@ pub use own_socket::OwnSocketError;
 pub use private::{make_private, open_file};
 pub use request::{CommandInput, CommandLine, KeepOutput, new_call_id};
 pub use runtime::Runtime;
-pub use served::{ServerPipe, ServerProgram, ServerWatch};
+pub use served::{ServerAnswers, ServerPipe, ServerProgram, ServerWatch};
 pub use session::{
     BrokenPatches, Keeping, LiveProcess, ProcessOutput, Requester, Session, SessionConfig,
     SnapshotOptions, Turn,

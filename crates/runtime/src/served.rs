@@ -7,6 +7,7 @@
 
 use crate::approval::{Answer, Question, resolved_command_text};
 use crate::audit::{Began, DecidedBy, Ended, Granted, Record};
+use crate::contents::contents;
 use crate::error::RuntimeError;
 use crate::orchestrator::{
     ApprovalCtx, Recorded, SandboxAttempt, Sandboxable, ToolCtx, ToolOrchestrator, ToolRuntime,
@@ -18,17 +19,18 @@ use crate::session::{Services, Turn};
 use crate::tools::{decided_by, judged};
 use bytes::BytesMut;
 use sandgate_policy::{Approvable, ApprovalKey, ApprovalRequirement, Terms, requirement};
-use sandgate_policy::{Judgement, Surroundings, judge};
+use sandgate_policy::{Judgement, Surroundings, judge, runs};
 use sandgate_process::{LiveEnd, OutputSink, ProcessHandle, RawStream};
 use sandgate_protocol::{
-    AskForApproval, CallId, CodexErr, Denials, ExecApprovalRequest, ExecExpiration, ExecParams,
-    ExecToolCallOutput, OutputStream, SandboxPolicy, SandboxType, visible,
+    AnsweredBy, AskForApproval, CallId, CodexErr, Denials, ExecApprovalRequest, ExecExpiration,
+    ExecParams, ExecToolCallOutput, OutputStream, ReviewDecision, SandboxPolicy, SandboxType,
+    visible,
 };
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, ReadHalf, WriteHalf};
 use tokio::sync::watch;
@@ -46,6 +48,58 @@ pub struct ServerProgram {
     pub cwd: Option<PathBuf>,
     /// What it may touch.
     pub sandbox_policy: SandboxPolicy,
+}
+
+/// What a person has answered about servers. Sessions that follow each other as one, such as those of an editor that
+/// changes its mode, share it: nobody is asked twice about the same program. Whoever carries it can neither read it
+/// nor write to it.
+#[derive(Debug, Clone, Default)]
+pub struct ServerAnswers(Arc<Mutex<Vec<Answered>>>);
+
+/// An answer, and all that it was about. A server is another one as soon as anything of it has changed, down to
+/// what the files hold that it runs.
+#[derive(Debug, PartialEq)]
+struct Answered {
+    program: ServerProgram,
+    keys: Vec<ApprovalKey>,
+    without_sandbox: bool,
+    decision: ReviewDecision,
+}
+
+impl ServerAnswers {
+    fn of(&self, request: &Request, without_sandbox: bool) -> Option<ReviewDecision> {
+        let keys = request.approval_keys();
+        let found = self.answered();
+        let found = found.iter().find(|answered| {
+            answered.program == request.program
+                && answered.without_sandbox == without_sandbox
+                && answered.keys == keys
+        });
+        found.map(|answered| answered.decision.clone())
+    }
+
+    /// Keeps an answer. `keys` are what the request was known by when it was asked about: what has changed since
+    /// then was not answered.
+    fn keep(
+        &self,
+        request: &Request,
+        keys: Vec<ApprovalKey>,
+        without_sandbox: bool,
+        answer: &Answer,
+    ) {
+        let decision = match (&answer.by, &answer.decision) {
+            (AnsweredBy::Person(_), yes) if yes.approves() => ReviewDecision::Approved,
+            (AnsweredBy::Person(_), no @ ReviewDecision::Denied { .. }) => no.clone(),
+            // Who called the work off said nothing about the server.
+            _ => return,
+        };
+        let program = request.program.clone();
+        self.answered().push(Answered { program, keys, without_sandbox, decision });
+    }
+
+    fn answered(&self) -> MutexGuard<'_, Vec<Answered>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// The two ends of a server's standard streams, as one. Dropping it closes the server's input, and ends the
@@ -129,8 +183,12 @@ impl Servers {
     }
 }
 
-/// Starts the program of this name.
-pub(crate) async fn open(services: &Arc<Services>, name: &str) -> Result<ServerPipe, CodexErr> {
+/// Starts the program of this name. The question about it is taken back when the turn is called off.
+pub(crate) async fn open(
+    services: &Arc<Services>,
+    name: &str,
+    turn: &Turn,
+) -> Result<ServerPipe, CodexErr> {
     let (own, clients) = (&services.config.servers, &services.config.client_servers);
     let found = own.get(name).map(|program| (program, NamedBy::Person));
     let found = found.or_else(|| clients.get(name).map(|program| (program, NamedBy::Client)));
@@ -139,10 +197,10 @@ pub(crate) async fn open(services: &Arc<Services>, name: &str) -> Result<ServerP
         let reason = format!("no server {name:?} was named when the session began");
         return Err(CodexErr::Forbidden { reason });
     };
-    let (turn, call_id, recorded) = (Turn::new(services), new_call_id(), Recorded::default());
+    let (call_id, recorded) = (new_call_id(), Recorded::default());
     let ctx = ToolCtx {
         services,
-        turn: &turn,
+        turn,
         call_id: &call_id,
         tool_name: "mcp_server",
         recorded: &recorded,
@@ -179,7 +237,7 @@ enum NamedBy {
 /// One start of a server: its names looked up, and judged.
 struct Request {
     name: String,
-    title: String,
+    program: ServerProgram,
     named_by: NamedBy,
     params: ExecParams,
     judgement: Judgement,
@@ -208,8 +266,8 @@ impl Request {
             git_runs: services.repositories.runs(&params.cwd, &params.env),
         };
         let judgement = judge(&params.command, &around, &services.rules());
-        let (name, title) = (name.to_owned(), program.title.clone());
-        Ok(Self { name, title, named_by, params, judgement })
+        let (name, program) = (name.to_owned(), program.clone());
+        Ok(Self { name, program, named_by, params, judgement })
     }
 }
 
@@ -221,14 +279,14 @@ impl Approvable for Request {
             cwd: self.params.cwd.clone(),
             sandbox_permissions: self.params.sandbox_permissions,
             tty: false,
-            runs: Vec::new(),
+            runs: contents(&runs(&self.judgement.reading), &self.params),
         }]
     }
 
     fn approval_requirement(&self, terms: &Terms<'_>) -> ApprovalRequirement {
         match requirement(&self.judgement, terms, None) {
             ApprovalRequirement::NeedsApproval { reason, bypass_sandbox, proposed_rule } => {
-                let reason = format!("{}: {reason}", self.title);
+                let reason = format!("{}: {reason}", self.program.title);
                 ApprovalRequirement::NeedsApproval { reason, bypass_sandbox, proposed_rule }
             }
             ApprovalRequirement::Skip { bypass_sandbox } if self.named_by == NamedBy::Client => {
@@ -238,7 +296,7 @@ impl Approvable for Request {
                             .to_owned(),
                     },
                     _ => ApprovalRequirement::NeedsApproval {
-                        reason: format!("{}: it is not one of your settings", self.title),
+                        reason: format!("{}: it is not one of your settings", self.program.title),
                         bypass_sandbox,
                         proposed_rule: None,
                     },
@@ -274,7 +332,20 @@ impl ToolRuntime<Request> for ServerTool {
             ctx.question(params.command.clone(), text, params.cwd.clone(), &approval.reason);
         let question =
             ExecApprovalRequest { without_sandbox: approval.without_sandbox, ..question };
-        ctx.ask(Question::Exec(Box::new(question))).await
+        let keys = request.approval_keys();
+        let answer = ctx.ask(Question::Exec(Box::new(question))).await;
+        let answers = &ctx.services.config.server_answers;
+        answers.keep(request, keys, approval.without_sandbox, &answer);
+        answer
+    }
+
+    fn answered_before(
+        &self,
+        request: &Request,
+        without_sandbox: bool,
+        ctx: &ToolCtx<'_>,
+    ) -> Option<ReviewDecision> {
+        ctx.services.config.server_answers.of(request, without_sandbox)
     }
 
     fn describe(&self, request: &Request, ctx: &ToolCtx<'_>) -> Vec<Record> {

@@ -3,7 +3,7 @@
 use sandgate_agent::{Conversation, McpServers};
 use sandgate_config::McpServer;
 use sandgate_protocol::{AskForApproval, SandboxPolicy, SessionSource};
-use sandgate_runtime::Session;
+use sandgate_runtime::{ServerAnswers, Session};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -69,6 +69,8 @@ pub struct WantedAgent {
     /// Servers whose tools it is to have beside those of the settings. They are programs, and none is started that
     /// the person was not asked about.
     pub mcp_servers: Vec<McpServer>,
+    /// What was answered about servers in the sessions that this one follows.
+    pub server_answers: ServerAnswers,
 }
 
 /// Which conversation a client wants.

@@ -14,8 +14,8 @@ use unicode_width::UnicodeWidthStr as _;
 pub(crate) const LONGEST: usize = 1024 * 1024;
 /// How many messages can be had again.
 const MOST_HISTORY: usize = 200;
-/// How many suggestions are shown.
-const MOST_SUGGESTIONS: usize = 6;
+/// How many files are suggested.
+const MOST_FILES: usize = 6;
 
 /// What came of a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -250,7 +250,7 @@ impl Composer {
         let mut found: Vec<_> =
             files.iter().filter_map(|file| Some((distance(file, &word)?, file))).collect();
         found.sort();
-        let found = found.into_iter().take(MOST_SUGGESTIONS);
+        let found = found.into_iter().take(MOST_FILES);
         found.map(|(_, file)| Suggestion { text: file.clone(), about: String::new() }).collect()
     }
 
@@ -307,12 +307,20 @@ impl Composer {
         (rows, cursor)
     }
 
-    /// What could be meant, as rows.
-    pub(crate) fn suggestion_rows(&self, width: usize) -> Vec<Line<'static>> {
-        let first = self.chosen.saturating_sub(MOST_SUGGESTIONS - 1);
-        let shown = self.suggestions.iter().enumerate().skip(first).take(MOST_SUGGESTIONS);
+    /// What could be meant, as rows: all of it if there is room, or else what is chosen with what stands around
+    /// it, and how much there is above and below.
+    pub(crate) fn suggestion_rows(&self, width: usize, room: usize) -> Vec<Line<'static>> {
+        let all = self.suggestions.len();
+        let most = match all <= room {
+            true => all,
+            false => room.saturating_sub(1).max(1),
+        };
+        let first = (self.chosen + 1).saturating_sub(most);
+        let shown = self.suggestions.iter().enumerate().skip(first).take(most);
         let widest = self.suggestions.iter().map(|one| one.text.width()).max().unwrap_or(0);
         let widest = widest.min(width.saturating_sub(4));
+        let more = (all > room).then(|| further(first, all - first - most));
+        let more = more.map(|more| Line::styled(cut(&format!("  {more}"), width), DIM));
         shown
             .map(|(number, one)| {
                 let style = if number == self.chosen { CHOSEN } else { PLAIN };
@@ -325,6 +333,7 @@ impl Composer {
                     Span::styled(format!("  {about}"), DIM),
                 ])
             })
+            .chain(more)
             .collect()
     }
 
@@ -332,6 +341,15 @@ impl Composer {
     pub(crate) fn move_to_end(&mut self) {
         self.area.move_cursor(CursorMove::Bottom);
         self.area.move_cursor(CursorMove::End);
+    }
+}
+
+/// How much of a list is above and below what is shown of it.
+fn further(above: usize, below: usize) -> String {
+    match (above, below) {
+        (0, below) => format!("↓ {below} more"),
+        (above, 0) => format!("↑ {above} more"),
+        (above, below) => format!("↑ {above} more · ↓ {below} more"),
     }
 }
 
@@ -468,6 +486,34 @@ mod tests {
         press(&mut composer, "comp");
         composer.key(KeyEvent::new(KeyCode::Tab, KeyModifiers::NONE));
         assert_eq!(composer.text(), "see @src/composer.rs ");
+    }
+
+    /// spec TUI.17: After / all commands are listed if there is room, and otherwise how many more there are above
+    /// and below those that are shown.
+    #[test]
+    fn a_list_says_that_it_goes_on() {
+        let mut composer = Composer::default();
+        press(&mut composer, "/");
+        let all = slash::COMMANDS.len();
+        let rows = |composer: &Composer, room| {
+            let rows = composer.suggestion_rows(60, room);
+            rows.iter().map(ToString::to_string).collect::<Vec<_>>()
+        };
+        assert_eq!(rows(&composer, all).len(), all);
+        let shown = rows(&composer, 5);
+        assert_eq!(shown.len(), 5);
+        assert_eq!(shown[4], format!("  ↓ {} more", all - 4));
+        for _ in 0..5 {
+            composer.key(KeyEvent::new(KeyCode::Down, KeyModifiers::NONE));
+        }
+        assert_eq!(rows(&composer, 5)[4], format!("  ↑ 2 more · ↓ {} more", all - 6));
+        up(&mut composer);
+        for _ in 0..5 {
+            up(&mut composer);
+        }
+        let shown = rows(&composer, 5);
+        assert!(shown[3].starts_with("  /quit"), "{shown:?}");
+        assert_eq!(shown[4], format!("  ↑ {} more", all - 4));
     }
 
     #[test]

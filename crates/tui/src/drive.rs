@@ -157,6 +157,12 @@ impl<'a> Driver<'a> {
         self.conversation_id.as_deref()
     }
 
+    /// The same, if there is something in it that can be gone on with.
+    pub(crate) fn begun_conversation(&self) -> Option<&str> {
+        let is_empty = self.conversation.as_ref().is_some_and(|one| one.items().is_empty());
+        self.conversation_id().filter(|_| !is_empty)
+    }
+
     /// Tells the state, and does what it asks for.
     pub(crate) fn tell(&mut self, app: &mut App, message: Message, at: Duration) {
         for effect in app.update(message, at) {

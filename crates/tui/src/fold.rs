@@ -6,8 +6,8 @@ use crate::drive::FRONT_END;
 use crate::question::{Asked, Question};
 use crate::tail::Tail;
 use sandgate_protocol::{
-    AgentEvent, AnsweredBy, ApprovalResponse, CallId, Event, ExecCommandBegin, ReviewDecision,
-    SandboxType, SubAgentEvent,
+    AgentEvent, AnsweredBy, ApprovalResponse, CallId, Event, ExecCommandBegin, SandboxType,
+    SubAgentEvent,
 };
 use sandgate_runtime::command_text;
 use std::time::Duration;
@@ -340,18 +340,13 @@ impl App {
             // It has to be seen first, whatever was on the screen.
             next.hidden();
         }
-        let who = match &response.answered_by {
-            AnsweredBy::Person(name) if name == FRONT_END => "you said".to_owned(),
-            AnsweredBy::Person(name) => format!("answered by {name}:"),
-            AnsweredBy::Timeout => "nobody answered in time:".to_owned(),
-            AnsweredBy::Nobody => "nobody could be asked:".to_owned(),
-            AnsweredBy::Cancelled => "called off:".to_owned(),
+        let said = match &response.answered_by {
+            AnsweredBy::Person(name) if name == FRONT_END => {
+                format!("you said {}", response.decision.in_words())
+            }
+            _ => response.said.clone(),
         };
-        let mut said = response.decision.said().to_owned();
-        if let ReviewDecision::Denied { feedback: Some(text) } = &response.decision {
-            said.push_str(&format!(": {text}"));
-        }
-        let text = format!("{who} {said} · {about}");
+        let text = format!("{said} · {about}");
         self.push(Cell::Decision { approves: response.decision.approves(), text });
     }
 }

@@ -98,7 +98,8 @@ impl App {
             below[top].spans.push(Span::styled(text, DIM));
         }
         let mut cursor = (cursor.0 + 2, top + cursor.1 - first);
-        below.extend(self.composer.suggestion_rows(width));
+        let left = room.saturating_sub(below.len() + 1);
+        below.extend(self.composer.suggestion_rows(width, left));
         below.push(self.footer(width));
         let mut rows = self.live(width, room.saturating_sub(below.len()));
         cursor.1 += rows.len();

@@ -126,7 +126,8 @@ impl Conversation {
         Self { id, requester, provider, options, history, used, tokens, mcp }
     }
 
-    /// Gives the model the tools of these servers. The first turn waits until each has started or failed.
+    /// Gives the model the tools of these servers. The first turn waits until each has started or failed; if it is
+    /// called off while a person is asked about one, the question goes, and the next turn asks it again.
     #[must_use]
     pub fn with_mcp(self, mcp: McpServers) -> Self {
         Self { mcp, ..self }
@@ -228,7 +229,7 @@ impl Conversation {
         self.requester.tell(AgentEvent::TaskStarted { model, provider }).await;
         self.requester.tell(AgentEvent::UserMessage { message }).await;
         tokio::select! {
-            () = turn.cancellation().cancelled() => {}
+            () = turn.cancellation().cancelled() => self.mcp.call_off(),
             () = self.mcp.settled() => {}
         }
         let end = self.work_in_time(&turn).await;

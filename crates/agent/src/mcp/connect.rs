@@ -12,7 +12,7 @@ use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig
 use rmcp::{ClientHandler, RoleClient, ServiceExt as _};
 use sandgate_config::{McpServer, McpTransport};
 use sandgate_protocol::SandboxPolicy;
-use sandgate_runtime::{Requester, ServerWatch};
+use sandgate_runtime::{Requester, ServerWatch, Turn};
 use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::sync::Arc;
@@ -53,13 +53,15 @@ impl ClientHandler for Client {
     }
 }
 
-/// Opens the way to a server. The time that a person takes to answer is not the server's.
+/// Opens the way to a server. The time that a person takes to answer is not the server's. The question goes with the
+/// turn.
 ///
 /// # Errors
 /// Why there is none, in words that may be the server's.
 pub(super) async fn connect(
     server: &McpServer,
     requester: &Requester,
+    turn: &Turn,
     own_env: &Environment,
 ) -> Result<Connection, String> {
     let changed = Arc::new(Notify::new());
@@ -67,7 +69,7 @@ pub(super) async fn connect(
     let limit = server.startup_timeout;
     let (greeted, program, may_write) = match &server.transport {
         McpTransport::Stdio { sandbox, .. } => {
-            let pipe = requester.open_server(server.name.as_str()).await;
+            let pipe = requester.open_server(server.name.as_str(), turn).await;
             let pipe = pipe.map_err(|error| error.to_string())?;
             let (read, write) = tokio::io::split(pipe.stream);
             let transport =

@@ -16,7 +16,7 @@ use connect::{Connection, connect};
 use list::tools_of;
 use sandgate_config::{McpServer, McpTransport};
 use sandgate_protocol::visible_line;
-use sandgate_runtime::{Requester, ServerProgram};
+use sandgate_runtime::{Requester, ServerProgram, Stop, Turn};
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::sync::Arc;
@@ -39,8 +39,31 @@ const BEFORE_REFRESH: Duration = Duration::from_millis(200);
 #[derive(Debug, Default)]
 pub struct McpServers {
     tasks: JoinSet<()>,
-    /// Each is done when its server has started or failed.
-    starting: Vec<oneshot::Receiver<()>>,
+    starting: Vec<Starting>,
+    /// What they are started by; nothing if there are none.
+    means: Option<Means>,
+}
+
+/// A server that has neither started nor failed.
+#[derive(Debug)]
+struct Starting {
+    /// Is done when it has. If it was called off before a person had answered, it comes back.
+    settled: oneshot::Receiver<McpServer>,
+    /// Takes back the question about it.
+    question: Stop,
+}
+
+/// What servers are started by.
+#[derive(Clone)]
+struct Means {
+    requester: Requester,
+    own_env: Arc<Environment>,
+}
+
+impl std::fmt::Debug for Means {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Means").finish_non_exhaustive()
+    }
 }
 
 /// The servers that are programs, as the session is told of them when it begins. `whose` says in whose words they
@@ -81,34 +104,52 @@ impl McpServers {
     /// Starts or reaches the servers in the background. Those that are programs are those that the session
     /// was told of.
     pub fn start(requester: &Requester, servers: Vec<McpServer>, own_env: &Environment) -> Self {
-        let mut all = Self::default();
         let own_env = Arc::new(own_env.clone());
+        let means = Means { requester: requester.clone(), own_env };
+        let mut all = Self { means: Some(means), ..Self::default() };
         for server in servers {
-            let (started, starting) = oneshot::channel();
-            all.starting.push(starting);
-            all.tasks.spawn(serve(server, requester.clone(), Arc::clone(&own_env), started));
+            all.open(server);
         }
         all
     }
 
-    /// Waits until each has started or failed.
+    fn open(&mut self, server: McpServer) {
+        let Some(means) = self.means.clone() else { return };
+        let (started, settled) = oneshot::channel();
+        let question = Stop::default();
+        let turn = means.requester.begin_turn().stopped_by(&question);
+        self.starting.push(Starting { settled, question });
+        self.tasks.spawn(serve(server, means, turn, started));
+    }
+
+    /// Waits until each has started or failed. Those that were called off before are started anew.
     pub async fn settled(&mut self) {
         while let Some(starting) = self.starting.last_mut() {
-            // A sender that was dropped says the same as one that sent.
-            let _ = starting.await;
+            // A sender that was dropped says that it is settled.
+            let called_off = (&mut starting.settled).await.ok();
             self.starting.pop();
+            if let Some(server) = called_off {
+                self.open(server);
+            }
         }
+    }
+
+    /// Takes back what is asked about those that have not started yet, until they are waited for again. What was
+    /// answered goes on.
+    pub fn call_off(&self) {
+        self.starting.iter().for_each(|starting| starting.question.cancel.cancel());
     }
 }
 
 /// Talks with one server until it goes.
-async fn serve(
-    server: McpServer,
-    requester: Requester,
-    own_env: Arc<Environment>,
-    started: oneshot::Sender<()>,
-) {
-    let why = match connect(&server, &requester, &own_env).await {
+async fn serve(server: McpServer, means: Means, turn: Turn, started: oneshot::Sender<McpServer>) {
+    let Means { requester, own_env } = means;
+    let why = match connect(&server, &requester, &turn, &own_env).await {
+        Err(_) if turn.is_cancelled() => {
+            // If nobody waits for it any more, it is not wanted.
+            let _ = started.send(server);
+            return;
+        }
         Err(why) => why,
         Ok(connection) => {
             let connection = Arc::new(connection);

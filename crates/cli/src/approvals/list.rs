@@ -1,9 +1,9 @@
 //! Open questions, as people see them.
 
-use crate::decide::sentence;
+use crate::decide::{Feedback, sentence};
 use jiff::Timestamp;
 use sandgate_protocol::visible_line;
-use sandgate_runtime::PendingQuestion;
+use sandgate_runtime::{Asker, PendingQuestion};
 
 /// Draws them, two lines each: who asks and since when, and what.
 pub(super) fn draw(questions: &[PendingQuestion]) -> String {
@@ -30,6 +30,17 @@ pub(super) fn who(pending: &PendingQuestion) -> String {
     )
 }
 
+/// The front ends whose command a person typed: there is no model that could be told anything.
+const WITHOUT_MODEL: [&str; 3] = ["run", "patch", "session"];
+
+/// Who hears what is written beside a no.
+pub(super) fn hears(asker: &Asker) -> Feedback {
+    match WITHOUT_MODEL.contains(&asker.front_end.as_str()) {
+        true => Feedback::ToRecord,
+        false => Feedback::ToModel,
+    }
+}
+
 /// How long ago something was, in its largest unit.
 fn age(since: Timestamp) -> String {
     match Timestamp::now().duration_since(since).as_secs().max(0) {
@@ -44,7 +55,7 @@ fn age(since: Timestamp) -> String {
 mod tests {
     use super::*;
     use sandgate_protocol::{ApplyPatchApprovalRequest, ApprovalId, CallId, Event};
-    use sandgate_runtime::{Asker, OpenQuestion};
+    use sandgate_runtime::OpenQuestion;
 
     #[test]
     fn nothing_in_a_question_begins_a_line_of_its_own() {

@@ -129,7 +129,8 @@ async fn at_terminal(desks: &Desks) -> Ended {
                 }
                 for new in open.iter().filter(|one| !asked.contains(one)) {
                     if let Some(event) = by_own_id(&whole(desks, new).await) {
-                        decider.hear_from(&event, format!("\n{}\n", list::who(new)));
+                        let heading = format!("\n{}\n", list::who(new));
+                        decider.hear_from(&event, heading, list::hears(&new.question.asker));
                     }
                 }
                 asked = open;

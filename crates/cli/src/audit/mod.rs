@@ -8,7 +8,7 @@ mod words;
 
 use crate::arguments::usage_error;
 use crate::settings::config_home;
-use crate::{exit, notes};
+use crate::{exit, notes, wrap};
 use calls::Row;
 use clap::error::ErrorKind;
 use jiff::{Timestamp, Zoned};
@@ -208,15 +208,8 @@ fn show(
 }
 
 /// How wide the terminal is, if that is where it is shown.
-#[cfg(unix)]
 fn columns() -> Option<usize> {
-    let size = rustix::termios::tcgetwinsize(std::io::stdout()).ok()?;
-    (size.ws_col > 0).then(|| usize::from(size.ws_col))
-}
-
-#[cfg(not(unix))]
-fn columns() -> Option<usize> {
-    None
+    wrap::columns(std::io::stdout())
 }
 
 /// What sessions and their subagents have had recorded since then: a moment and a line for each call.

@@ -45,6 +45,7 @@ enum Decider {
     Cache,
     Person,
     Timeout,
+    CalledOff,
 }
 
 #[derive(Debug, Serialize)]
@@ -133,6 +134,7 @@ impl Decider {
             DecidedBy::Cache => Self::Cache,
             DecidedBy::Person { .. } => Self::Person,
             DecidedBy::Timeout => Self::Timeout,
+            DecidedBy::CalledOff => Self::CalledOff,
         }
     }
 
@@ -143,6 +145,7 @@ impl Decider {
             Self::Cache => "earlier answer",
             Self::Person => "person",
             Self::Timeout => "no answer",
+            Self::CalledOff => "called off",
         }
     }
 }

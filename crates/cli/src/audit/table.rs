@@ -29,6 +29,12 @@ pub(super) fn draw(rows: &[Row], zone: &TimeZone, columns: Option<usize>) -> Str
     let widths: [usize; 7] =
         std::array::from_fn(|column| all().map(|cells| cells[column].width()).max().unwrap_or(0));
     let mut text = line(&titles, &widths);
+    if columns.is_some_and(|columns| text.trim_end().width() > columns) {
+        // There is no column of what was run: it stands below each row.
+        let mut titles = titles.clone();
+        titles[WHAT].clear();
+        text = line(&titles, &widths);
+    }
     for (cells, below) in &drawn {
         let whole = line(cells, &widths);
         match columns {
@@ -132,6 +138,11 @@ mod tests {
         assert!(lines[1].starts_with("1970-01-01") && lines[1].ends_with("note: short"), "{drawn}");
         assert_eq!(lines[2], "1970-01-01 00:00:00  a2c179b1");
         assert_eq!(lines[3], format!("    note: {}", long.trim_end()));
+        // Where nothing fits beside the rest, there is no column for it.
+        let titles =
+            |columns| draw(&rows, &TimeZone::UTC, columns).lines().next().unwrap().to_owned();
+        assert!(titles(Some(60)).ends_with("BLOCKED"), "{}", titles(Some(60)));
+        assert!(titles(Some(100)).ends_with("WHAT"), "{}", titles(Some(100)));
         // A program reads a line for each.
         assert_eq!(draw(&rows, &TimeZone::UTC, None).lines().count(), 3);
     }

@@ -74,6 +74,7 @@ pub(super) fn by(by: &DecidedBy) -> String {
         DecidedBy::Cache => "earlier answer".to_owned(),
         DecidedBy::Person { front_end } => format!("person ({front_end})"),
         DecidedBy::Timeout => "no answer".to_owned(),
+        DecidedBy::CalledOff => "called off".to_owned(),
     }
 }
 

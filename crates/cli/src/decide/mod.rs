@@ -18,6 +18,7 @@ use sandgate_runtime::{AnswerError, Approver};
 use std::collections::VecDeque;
 use std::io::Write as _;
 use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::oneshot;
 
 /// What `--decide` says.
@@ -82,6 +83,7 @@ pub(crate) struct Decider {
     open: VecDeque<Open>,
     /// Where the answer to the first will come from, while a person is asked.
     asked: Option<oneshot::Receiver<Option<ReviewDecision>>>,
+    on_terminal: OnTerminal,
     /// What was asked and could not be answered.
     unanswered: Vec<String>,
 }
@@ -90,6 +92,30 @@ struct Open {
     question: Event,
     /// What the person should know before the question.
     heading: String,
+    feedback: Feedback,
+}
+
+/// The question that the person at the terminal is asked, while they are.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct OnTerminal(Arc<Mutex<Option<ApprovalId>>>);
+
+impl OnTerminal {
+    /// The person pressed Ctrl-C, which at a question is their answer. Elsewhere it is none.
+    pub(crate) fn call_off(&self, approver: Option<&Approver>) {
+        if let (Some(id), Some(approver)) = (self.id(), approver) {
+            // Somebody else may have been faster.
+            let _ = approver.answer(&id, ReviewDecision::Abort);
+        }
+    }
+
+    /// What the question is known by.
+    pub(crate) fn id(&self) -> Option<ApprovalId> {
+        self.asked().clone()
+    }
+
+    fn asked(&self) -> MutexGuard<'_, Option<ApprovalId>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 enum Answers {
@@ -117,8 +143,15 @@ impl Decider {
             Decide::Elsewhere => Answers::Elsewhere,
             Decide::ByLines => Answers::Nobody,
         };
-        let open = VecDeque::new();
-        Ok(Self { answers, feedback, open, asked: None, unanswered: Vec::new() })
+        let (open, unanswered) = (VecDeque::new(), Vec::new());
+        Ok(Self {
+            answers,
+            feedback,
+            open,
+            asked: None,
+            on_terminal: OnTerminal::default(),
+            unanswered,
+        })
     }
 
     /// Whether anybody can answer here.
@@ -134,6 +167,11 @@ impl Decider {
     /// Whether a question is on the terminal, and nothing else should be shown there.
     pub(crate) fn is_asking(&self) -> bool {
         self.asked.is_some()
+    }
+
+    /// What is asked there, for whoever hears of Ctrl-C.
+    pub(crate) fn on_terminal(&self) -> OnTerminal {
+        self.on_terminal.clone()
     }
 
     /// Whether a question is open.
@@ -154,14 +192,14 @@ impl Decider {
             return self.take_back(&response.approval_id, &said);
         }
         if event.asks().is_some() {
-            self.hear_from(event, String::new());
+            self.hear_from(event, String::new(), self.feedback);
         }
         None
     }
 
     /// Asks a question, below what the person should know of who asks.
-    pub(crate) fn hear_from(&mut self, event: &Event, heading: String) {
-        self.open.push_back(Open { question: event.clone(), heading });
+    pub(crate) fn hear_from(&mut self, event: &Event, heading: String, feedback: Feedback) {
+        self.open.push_back(Open { question: event.clone(), heading, feedback });
         if self.open.len() == 1 {
             self.ask();
         }
@@ -173,6 +211,7 @@ impl Decider {
         let at = self.open.iter().position(is_it)?;
         let open = self.open.remove(at)?;
         if at == 0 {
+            *self.on_terminal.asked() = None;
             if let (Some(_), Answers::Terminal(terminal)) = (self.asked.take(), &self.answers) {
                 terminal.say(said);
             }
@@ -189,8 +228,9 @@ impl Decider {
             Answers::Terminal(terminal) => {
                 let (answer, asked) = oneshot::channel();
                 // If that fails the sender is dropped, which counts as a terminal that is gone.
-                terminal.ask(&open.heading, page, self.feedback, answer);
+                terminal.ask(&open.heading, page, open.feedback, answer);
                 self.asked = Some(asked);
+                *self.on_terminal.asked() = open.question.asks().cloned();
             }
             Answers::Elsewhere => {
                 let what = sentence(&open.question);
@@ -213,6 +253,7 @@ impl Decider {
             (Answers::Terminal(_) | Answers::Nobody, _) => None,
         };
         self.asked = None;
+        *self.on_terminal.asked() = None;
         let Some(open) = self.open.pop_front() else { return std::future::pending().await };
         self.ask();
         (open.question, decision)
@@ -270,7 +311,11 @@ impl Decider {
 pub(crate) fn over_by(answered_by: &AnsweredBy, decision: &ReviewDecision) -> String {
     match answered_by {
         AnsweredBy::Person(name) => {
-            let word = if decision.approves() { "yes" } else { "no" };
+            let word = match decision {
+                ReviewDecision::Abort => decision.said(),
+                _ if decision.approves() => "yes",
+                _ => "no",
+            };
             format!("Answered by {}: {word}.", visible_line(name))
         }
         AnsweredBy::Timeout => "Nobody answered in time, which is a no.".to_owned(),

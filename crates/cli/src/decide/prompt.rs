@@ -2,6 +2,7 @@
 
 use super::Feedback;
 use super::words::decision;
+use crate::wrap;
 use anstream::{AutoStream, ColorChoice};
 use anstyle::{AnsiColor, Effects, Style};
 use sandgate_protocol::{Choice, Event, PatchChange, ReviewDecision, ShownQuestion, visible};
@@ -47,7 +48,9 @@ impl Terminal {
     ) {
         let Ok(terminal) = self.file.try_clone() else { return };
         let colours = AutoStream::choice(&terminal);
-        let (shown, choices) = (heading.to_owned() + &page.shown(), page.choices(feedback));
+        let columns = wrap::columns(&terminal);
+        let shown = wrap::wrapped(heading, columns, 0) + &page.shown(columns);
+        let choices = page.choices(feedback, columns);
         let reading = std::thread::Builder::new().name("question".to_owned());
         // If it cannot be started, the sender is dropped with it.
         let _ = reading.spawn(move || {
@@ -76,7 +79,7 @@ pub(crate) fn ask_person(question: &str, choices: &str, answers: &[&str]) -> Opt
     let Terminal { file } = Terminal::open()?;
     forget_what_was_typed(&file);
     let mut page = AutoStream::new(file.try_clone().ok()?, AutoStream::choice(&file));
-    write!(page, "{question}").ok()?;
+    write!(page, "{}", wrap::wrapped(question, wrap::columns(&file), 0)).ok()?;
     let mut lines = BufReader::new(&file);
     loop {
         write!(page, "{choices}\n> ").ok()?;
@@ -180,7 +183,7 @@ impl Page {
     }
 
     /// All that the person should know.
-    fn shown(&self) -> String {
+    fn shown(&self, columns: Option<usize>) -> String {
         let ShownQuestion { title, subject, place, facts, .. } = &self.question;
         // Writing to a string does not fail.
         let mut text = format!("\n{TITLE}{title}{TITLE:#}\n\n");
@@ -191,6 +194,8 @@ impl Page {
             let _ = writeln!(text, "\n{}", self.diff);
         }
         for fact in facts {
+            // What goes on below stands further in, so that it is not taken for another fact.
+            let fact = wrap::wrapped(&fact.to_string(), columns, 6);
             let _ = writeln!(text, "  {fact}");
         }
         if let Some(place) = place {
@@ -203,14 +208,16 @@ impl Page {
     }
 
     /// What the person can answer.
-    fn choices(&self, feedback: Feedback) -> String {
+    fn choices(&self, feedback: Feedback, columns: Option<usize>) -> String {
         let heard = match feedback {
             Feedback::ToModel => "; what you write after it is told to the model",
             Feedback::ToRecord => "; what you write after it is recorded",
         };
+        let said =
+            |key: &str, label: &str| format!("  [{key}] {}", wrap::wrapped(label, columns, 6));
         let line = |Choice { key, label, answer, .. }: &Choice| match answer {
-            ReviewDecision::Denied { .. } => format!("  [{key}] {label}{heard}"),
-            _ => format!("  [{key}] {label}"),
+            ReviewDecision::Denied { .. } => said(key, &format!("{label}{heard}")),
+            _ => said(key, label),
         };
         self.question.choices.iter().map(line).collect::<Vec<_>>().join("\n")
     }
@@ -284,7 +291,7 @@ mod tests {
     /// A question without its colours.
     fn plain(request: &ExecApprovalRequest) -> String {
         let page = command_page(request);
-        let text = page.shown() + &page.choices(Feedback::ToModel);
+        let text = page.shown(None) + &page.choices(Feedback::ToModel, None);
         anstream::adapter::strip_str(&text).to_string()
     }
 
@@ -346,12 +353,27 @@ mod tests {
         let mut patch = patch();
         patch.agent = command.agent.clone();
         for page in [command_page(&command), patch_page(patch)] {
-            let shown = page.shown();
+            let shown = page.shown(None);
             assert_eq!(shown.lines().filter(|line| line.trim() == who).count(), 1, "{shown}");
             let sentence = page.question.sentence();
             assert!(sentence.starts_with("asked by the subagent review-1/tests-2: "), "{sentence}");
         }
-        assert!(!command_page(&request()).shown().contains("subagent"));
+        assert!(!command_page(&request()).shown(None).contains("subagent"));
+    }
+
+    #[test]
+    fn on_a_narrow_terminal_a_fact_goes_on_further_in() {
+        let request = ExecApprovalRequest { reason: "because it is so ".repeat(6), ..request() };
+        let page = command_page(&request);
+        let (wide, narrow) = (page.shown(None), page.shown(Some(40)));
+        let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+        assert_eq!(words(&narrow), words(&wide), "nothing is lost");
+        let facts = |text: &str| {
+            let is_fact = |line: &&str| line.starts_with("  ") && !line.starts_with("    ");
+            text.lines().filter(is_fact).count()
+        };
+        assert_eq!(facts(&narrow), facts(&wide), "{narrow}");
+        assert!(narrow.lines().count() > wide.lines().count());
     }
 
     fn patch() -> ApplyPatchApprovalRequest {
@@ -378,7 +400,7 @@ mod tests {
     #[test]
     fn where_a_file_is_moved_to_is_part_of_the_question() {
         let page = patch_page(patch());
-        let shown = anstream::adapter::strip_str(&page.shown()).to_string();
+        let shown = anstream::adapter::strip_str(&page.shown(None)).to_string();
         for line in ["  M /ws/a", "  M /ws/b -> /home/me/.ssh/authorized_keys"] {
             assert!(shown.lines().any(|shown| shown == line), "{shown}");
         }
@@ -391,7 +413,7 @@ mod tests {
     fn the_rest_of_the_session_is_offered_only_where_an_answer_is_remembered() {
         for only_once in [false, true] {
             let page = patch_page(ApplyPatchApprovalRequest { only_once, ..patch() });
-            let choices = page.choices(Feedback::ToModel);
+            let choices = page.choices(Feedback::ToModel, None);
             assert_eq!(choices.contains("[s]"), !only_once, "{choices}");
             let offered = page.question.offers(&ReviewDecision::ApprovedForSession);
             assert_eq!(offered, !only_once, "{choices}");

@@ -139,13 +139,23 @@ impl Tour {
             What::Blocked => self.command(&reach(), &ReviewDecision::DENIED).await?,
             What::Granted => {
                 let grant = ReviewDecision::ApprovedWithGrant { scope: GrantScope::Call };
-                self.command(&reach(), &grant).await?
+                let told = self.command(&reach(), &grant).await?;
+                told + &self.came_of_it()
             }
             What::Interactive => self.interactive().await?,
             What::Patch => self.patch().await?,
             What::Record => audit::shown(&audit_directory(&self.settings), INDENT.len()),
         };
         Ok(indented(&told.replace(&self.root, "")))
+    }
+
+    /// What became of what was blocked, as the file system has it.
+    fn came_of_it(&self) -> String {
+        let file = self.outside.join("x");
+        match file.exists() {
+            true => format!("It ran again, in its cage, and has written {}.\n", file.display()),
+            false => format!("It has not written {}: it was not let out.\n", file.display()),
+        }
     }
 
     async fn command(&self, arguments: &Value, answer: &ReviewDecision) -> io::Result<String> {

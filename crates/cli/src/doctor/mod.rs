@@ -4,7 +4,7 @@ mod checks;
 mod machine;
 
 use crate::session::CliSession;
-use crate::{agent::CliModel, exit};
+use crate::{agent::CliModel, exit, wrap};
 use anstyle::{AnsiColor, Effects, Style};
 use serde::Serialize;
 use std::fmt::Write as _;
@@ -103,7 +103,7 @@ pub(crate) fn doctor(cli: &CliDoctor) -> ExitCode {
             serde_json::to_string_pretty(&report)
                 .map_or_else(|error| error.to_string(), |text| text + "\n")
         }
-        false => in_words(&checks, state),
+        false => in_words(&checks, state, wrap::columns(io::stdout())),
     };
     match stdout.write_all(said.as_bytes()).and_then(|()| stdout.flush()) {
         Ok(()) if state == State::Failed => ExitCode::from(exit::FOUND),
@@ -119,7 +119,7 @@ const FAIR: Style = AnsiColor::Yellow.on_default().effects(Effects::BOLD);
 const BAD: Style = AnsiColor::Red.on_default().effects(Effects::BOLD);
 
 /// For people: an area after the other, what is wrong with what to do about it.
-fn in_words(checks: &[Check], state: State) -> String {
+fn in_words(checks: &[Check], state: State, columns: Option<usize>) -> String {
     let widest = checks.iter().map(|check| check.name.len()).max().unwrap_or_default();
     let mut text = String::new();
     let mut area = "";
@@ -134,11 +134,17 @@ fn in_words(checks: &[Check], state: State) -> String {
             State::Warning => (FAIR, "fair"),
             State::Failed => (BAD, "bad "),
         };
-        let indent = " ".repeat(widest + 10);
+        let margin = widest + 10;
+        let indent = " ".repeat(margin);
         // A file that is not in order is shown with the line that is wrong.
         let (name, found) = (check.name, check.found.replace('\n', &format!("\n{indent}")));
+        let found = match check.found.contains('\n') {
+            true => found,
+            false => wrap::wrapped(&found, columns, margin),
+        };
         let _ = writeln!(text, "  {style}{mark}{style:#}  {name:widest$}  {found}");
         if let Some(means) = &check.means {
+            let means = wrap::wrapped(means, columns, margin);
             let _ = writeln!(text, "{indent}{DIM}{means}{DIM:#}");
         }
         for fix in &check.fix {

@@ -159,7 +159,7 @@ fn cannot_write(file: &Path, error: &io::Error) -> io::Error {
 pub(crate) struct Watch {
     show: Show,
     decider: Decider,
-    approver: Option<Approver>,
+    approver: Option<Arc<Approver>>,
     stop: Stop,
     /// What happened while a question was on the terminal, to be shown after it.
     held: Vec<Arc<SessionEvent>>,
@@ -174,6 +174,7 @@ impl Watch {
         approver: Option<Approver>,
         stop: Stop,
     ) -> Self {
+        let approver = approver.map(Arc::new);
         Self { show, decider, approver, stop, held: Vec::new(), nobody: false }
     }
 
@@ -192,15 +193,17 @@ impl Watch {
         let stop = self.stop.clone();
         // To end one command and to let the model go on is not what Ctrl-C is pressed for. This does not
         // wait for whoever reads what is shown here.
+        let (on_terminal, approver) = (self.decider.on_terminal(), self.approver.clone());
         let calling_off = tokio::spawn(async move {
             stop.interrupt.cancelled().await;
+            on_terminal.call_off(approver.as_deref());
             stop.cancel.cancel();
         });
         let ended = loop {
             tokio::select! {
                 biased;
                 Some(event) = events.next() => self.hear(&event).await?,
-                _ = self.decider.answer(self.approver.as_ref()) => self.answered().await?,
+                _ = self.decider.answer(self.approver.as_deref()) => self.answered().await?,
                 ended = &mut working => break ended.map_err(io::Error::other)?,
             }
         };

@@ -208,7 +208,8 @@ impl Show {
             (code, _) => (BAD, format!("exit code {code}")),
         };
         if end.output.exit_code != 0 {
-            let text = visible(&end.formatted_output);
+            // What a model is told beside it stands below, in fewer words.
+            let text = visible(&end.output.aggregated_output.text);
             let lines: Vec<&str> = text.lines().collect();
             for line in &lines[lines.len().saturating_sub(SHOWN_LINES)..] {
                 self.line(agent, &format!("  {DIM}│ {line}{DIM:#}"));

@@ -5,7 +5,7 @@ use super::{Ended, failed};
 use crate::{exit, notes};
 use sandgate_runtime::daemon::{Base64, Client, DaemonError, Reply, Request};
 use std::fs::File;
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, IsTerminal as _, Read as _, Write as _};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
 
@@ -31,7 +31,10 @@ pub(super) async fn attach(mut client: Client, id: &str) -> Ended {
     let asked = Request::Attach { process_id: id.to_owned(), size: terminal.size() };
     let attached = client.ask(&asked).await;
     let end = match attached {
-        Ok(_) => converse(&mut client, &terminal).await,
+        Ok(_) => {
+            say_how_to_leave(id);
+            converse(&mut client, &terminal).await
+        }
         Err(error) => Err(error),
     };
     // What follows is for a terminal as it was.
@@ -45,6 +48,18 @@ pub(super) async fn attach(mut client: Client, id: &str) -> Ended {
         let _ = io::stderr().write_all(&notes::status(&said));
     }
     Ok(code)
+}
+
+/// Says how to leave, above what the process shows. A program that reads our standard error need not know.
+fn say_how_to_leave(id: &str) {
+    let stderr = io::stderr();
+    if stderr.is_terminal() && takes_more(&stderr) {
+        let mut said =
+            notes::status(&format!("attached to {id}; Ctrl-] leaves it, and it goes on"));
+        // The terminal is raw, and a new line begins where the one before ended.
+        said.push(b'\r');
+        let _ = (&stderr).write_all(&said);
+    }
 }
 
 async fn converse(client: &mut Client, terminal: &RawTerminal) -> Result<End, DaemonError> {

@@ -116,6 +116,10 @@ async fn list(place: &Place, form: Form) -> Ended {
         Form::Json => format!("{}\n", json!(processes)),
         Form::Text => list::draw(&processes),
     };
+    if processes.is_empty() && form == Form::Text {
+        let none = notes::status("no process is alive; sandgate session start begins one");
+        let _ = io::stderr().write_all(&none);
+    }
     print(text.as_bytes())
 }
 

@@ -4,7 +4,9 @@ use super::arguments::Form;
 use super::{Ended, print};
 use crate::decide::Decider;
 use crate::{exit, notes};
-use sandgate_protocol::{ReturnReason, ScreenReply, UnifiedExecReply, visible, visible_line};
+use sandgate_protocol::{
+    ReturnReason, ReviewDecision, ScreenReply, UnifiedExecReply, visible, visible_line,
+};
 use sandgate_runtime::daemon::{CallResult, Client, DaemonError, Reply, Request, WireCall};
 use sandgate_runtime::new_call_id;
 use serde_json::{Value, json};
@@ -48,6 +50,11 @@ impl Talk {
                     continue;
                 }
                 Ok(()) = tokio::signal::ctrl_c() => {
+                    // At a question it is the person's answer.
+                    if let Some(approval_id) = self.decider.on_terminal().id() {
+                        let decision = ReviewDecision::Abort;
+                        self.client.say(&Request::Answer { approval_id, decision }).await?;
+                    }
                     self.client.say(&Request::Cancel {}).await?;
                     continue;
                 }

@@ -277,7 +277,10 @@ async fn apply(
                 decider.hear(&event.event);
             }
             // A signal is an answer too: it calls the patch off.
-            () = stop.interrupt.cancelled(), if asking => turn.cancel(),
+            () = stop.interrupt.cancelled(), if asking => {
+                decider.on_terminal().call_off(approver.as_ref());
+                turn.cancel();
+            }
             _ = decider.answer(approver.as_ref()) => {}
             applied = &mut applying => break applied,
         }

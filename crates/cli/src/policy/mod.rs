@@ -26,8 +26,19 @@ use std::process::ExitCode;
 /// Something that was given is not in order: a rules file, or a line to be classified.
 const NOT_IN_ORDER: u8 = 1;
 
+const HELP: &str = "\
+A rule is kept when you answer a question with r, or is written into a file that ends in .toml in
+the directory rules of your settings:
+
+  [[rule]]
+  prefix = [\"cargo\", [\"test\", \"build\"]]
+  decision = \"allow\"
+
+sandgate policy check --rules FILE says whether such a file is in order; docs/rules.md says more.";
+
 /// What may follow `sandgate policy`.
 #[derive(Debug, clap::Args)]
+#[command(after_help = HELP)]
 pub(crate) struct CliPolicy {
     #[command(subcommand)]
     verb: CliPolicyVerb,

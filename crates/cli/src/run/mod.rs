@@ -154,7 +154,10 @@ impl Watch {
                 biased;
                 Some(event) = events.next() => self.hear(&event).await,
                 // A signal is an answer too: it calls the command off.
-                () = stop.interrupt.cancelled(), if asking => stop.cancel.cancel(),
+                () = stop.interrupt.cancelled(), if asking => {
+                    self.decider.on_terminal().call_off(self.approver.as_ref());
+                    stop.cancel.cancel();
+                }
                 (question, decision) = self.decider.answer(self.approver.as_ref()) => {
                     self.unanswered |= !self.decider.unanswered().is_empty();
                     if let Some(decision) = decision {

@@ -227,7 +227,7 @@ mod tests {
         names
     }
 
-    /// spec HTTP.45: The token files of servers that were killed are removed when the next one starts; those of
+    /// spec HTTP.50: The token files of servers that were killed are removed when the next one starts; those of
     /// servers that run stay, and so does whatever else lies there.
     #[test]
     fn only_what_a_killed_server_left_is_swept() {
@@ -257,7 +257,7 @@ mod tests {
         assert_eq!(names(directory.path()), left);
     }
 
-    /// spec HTTP.45: The token files of servers that were killed are removed when the next one starts; those of
+    /// spec HTTP.50: The token files of servers that were killed are removed when the next one starts; those of
     /// servers that run stay, and so does whatever else lies there.
     #[test]
     fn servers_that_start_and_sweep_at_once_keep_their_files() {

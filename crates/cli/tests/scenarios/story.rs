@@ -185,6 +185,7 @@ pub(crate) fn decisions(codex_home: &Path) -> (Vec<String>, Option<String>) {
                     DecidedBy::Cache => "an earlier answer",
                     DecidedBy::Person { .. } => "a person",
                     DecidedBy::Timeout => "nobody in time",
+                    DecidedBy::CalledOff => "nobody, it was called off",
                 };
                 let kind = serde_json::to_value(decided.decision).unwrap();
                 let attempt = decided.attempt;

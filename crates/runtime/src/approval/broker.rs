@@ -5,13 +5,13 @@ use sandgate_protocol::{
     AnsweredBy, ApplyPatchApprovalRequest, ApprovalId, ApprovalResponse, CallId, Event,
     ExecApprovalRequest, Offers, ReviewDecision,
 };
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
-/// How many answered questions are remembered, to tell a second answer that it came too late.
+/// How many answered questions are remembered, the newest, to tell a second answer that it came too late.
 const REMEMBERED: usize = 1024;
 
 /// The open questions of a session, and who could answer them.
@@ -25,10 +25,29 @@ pub(crate) struct Broker {
 #[derive(Debug, Default)]
 struct State {
     open: HashMap<ApprovalId, Waiting>,
-    /// Who answered a question first.
-    answered: HashMap<ApprovalId, String>,
+    answered: Answered,
     approvers: usize,
     last: u64,
+}
+
+/// Who answered a question first, of the questions that were answered last.
+#[derive(Debug, Default)]
+struct Answered {
+    by: HashMap<ApprovalId, String>,
+    /// The oldest is the first.
+    order: VecDeque<ApprovalId>,
+}
+
+impl Answered {
+    fn keep(&mut self, id: &ApprovalId, front_end: &str) {
+        if self.order.len() >= REMEMBERED
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.by.remove(&oldest);
+        }
+        self.order.push_back(id.clone());
+        self.by.insert(id.clone(), front_end.to_owned());
+    }
 }
 
 /// A question that waits for its answer.
@@ -259,7 +278,7 @@ impl Drop for Open<'_> {
 
 fn response(approval_id: ApprovalId, call_id: CallId, answer: Answer) -> Event {
     let Answer { decision, by: answered_by } = answer;
-    Event::ApprovalResponse(ApprovalResponse { approval_id, call_id, decision, answered_by })
+    Event::ApprovalResponse(ApprovalResponse::new(approval_id, call_id, decision, answered_by))
 }
 
 impl Question {
@@ -312,7 +331,7 @@ impl Approver {
     ) -> Result<(), AnswerError> {
         let broker = self.broker.upgrade().ok_or(AnswerError::SessionEnded)?;
         let mut state = broker.state();
-        let too_late = |state: &State| match state.answered.get(id) {
+        let too_late = |state: &State| match state.answered.by.get(id) {
             Some(by) => AnswerError::AlreadyAnswered { by: by.clone() },
             None => AnswerError::NoSuchQuestion { id: id.clone() },
         };
@@ -324,10 +343,7 @@ impl Approver {
         if waiting.answer.send((decision, front_end.to_owned())).is_err() {
             return Err(too_late(&state));
         }
-        if state.answered.len() >= REMEMBERED {
-            state.answered.clear();
-        }
-        state.answered.insert(id.clone(), front_end.to_owned());
+        state.answered.keep(id, front_end);
         Ok(())
     }
 }
@@ -385,6 +401,24 @@ mod tests {
         assert_eq!(answer.by, AnsweredBy::Person("terminal".to_owned()));
         let answered = events.next().await.unwrap();
         assert!(matches!(answered.event, Event::ApprovalResponse(_)));
+    }
+
+    /// spec ASKING.13: Who comes second with an answer is told who was first, for the last 1024 questions of a session.
+    #[test]
+    fn only_the_oldest_answer_is_forgotten() {
+        let broker = Broker::new(None);
+        let approver = broker.approver("terminal");
+        let answered: Vec<ApprovalId> = (0..=REMEMBERED).map(|_| broker.next_id()).collect();
+        for id in &answered {
+            let _waits = broker.open(id, question(&broker).1.offers()).unwrap();
+            approver.answer(id, ReviewDecision::Approved).unwrap();
+        }
+        let late = |id: &ApprovalId| approver.answer(id, ReviewDecision::Abort).unwrap_err();
+        let (oldest, others) = answered.split_first().unwrap();
+        assert_eq!(late(oldest), AnswerError::NoSuchQuestion { id: oldest.clone() });
+        let first = AnswerError::AlreadyAnswered { by: "terminal".to_owned() };
+        assert!(others.iter().all(|id| late(id) == first));
+        assert_eq!(broker.state().answered.by.len(), REMEMBERED);
     }
 
     /// spec ASKING.12: A question goes with its call, however that ends: whoever shows it is told that it was

@@ -8,7 +8,9 @@ use std::path::PathBuf;
 #[non_exhaustive]
 pub enum AuditError {
     /// Its directory cannot be made or used.
-    #[error("the directory of the audit log cannot be used: {cause}")]
+    #[error(
+        "the directory of the audit log cannot be used: {cause}; sandgate doctor says what to do"
+    )]
     Directory {
         /// Why not; names the directory.
         cause: io::Error,

@@ -238,6 +238,8 @@ pub enum DecidedBy {
     },
     /// Nobody answered in time.
     Timeout,
+    /// Nobody: the work was called off while the question was open.
+    CalledOff,
 }
 
 /// The permission to run a command, with its terms.

@@ -52,6 +52,16 @@ where
         record(DecisionKind::ApprovedForSession, DecidedBy::Cache, 1, ctx)?;
         return permitted(Permission::answered(&requirement, &yes));
     }
+    if let Some(decision) = tool.answered_before(request, without_sandbox, ctx) {
+        let kind = match decision.approves() {
+            true => DecisionKind::Approved,
+            false => DecisionKind::Denied,
+        };
+        record(kind, DecidedBy::Cache, 1, ctx)?;
+        let earlier = AnsweredBy::Person(String::new());
+        let yes = yes_or_error(Answer { decision, by: earlier }, reason)?;
+        return permitted(Permission::answered(&requirement, &yes));
+    }
     let approval = ApprovalCtx {
         reason: reason.clone(),
         proposed_rule: proposed_rule.as_ref().map(|rule| rule.prefix().to_vec()),
@@ -101,7 +111,8 @@ pub(super) fn record_answer(
     let by = match &answer.by {
         AnsweredBy::Person(front_end) => DecidedBy::Person { front_end: front_end.clone() },
         AnsweredBy::Timeout => DecidedBy::Timeout,
-        AnsweredBy::Nobody | AnsweredBy::Cancelled => DecidedBy::Policy,
+        AnsweredBy::Cancelled => DecidedBy::CalledOff,
+        AnsweredBy::Nobody => DecidedBy::Policy,
     };
     let call_id = ctx.call_id.clone();
     ctx.record(&Record::Decided(Decision { call_id, decision, by, attempt, feedback }))

@@ -9,7 +9,8 @@ use sandgate_policy::Extras;
 use sandgate_process::ModelFormat;
 use sandgate_protocol::{
     ApprovalId, CallId, CodexErr, Denials, ExecApprovalRequest, ExecToolCallOutput, GrantOffer,
-    RiskAssessment, SandboxPermissions, SandboxPolicy, SandboxablePreference, visible,
+    ReviewDecision, RiskAssessment, SandboxPermissions, SandboxPolicy, SandboxablePreference,
+    visible,
 };
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -55,6 +56,17 @@ pub trait ToolRuntime<R>: Sandboxable<R> + Sync {
         approval: ApprovalCtx<'_>,
         ctx: &ToolCtx<'_>,
     ) -> impl Future<Output = Answer> + Send;
+
+    /// What a person said of the same request in a session that this one follows, if they did.
+    fn answered_before(
+        &self,
+        request: &R,
+        without_sandbox: bool,
+        ctx: &ToolCtx<'_>,
+    ) -> Option<ReviewDecision> {
+        let _ = (request, without_sandbox, ctx);
+        None
+    }
 
     /// What is recorded of a request before anything is decided about it.
     fn describe(&self, request: &R, ctx: &ToolCtx<'_>) -> Vec<Record>;

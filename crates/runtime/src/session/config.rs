@@ -6,7 +6,7 @@ use crate::environment::ShellEnvironmentPolicy;
 use crate::observe::OutputTap;
 use crate::orchestrator::RiskAssessor;
 use crate::request::KeepOutput;
-use crate::served::ServerProgram;
+use crate::served::{ServerAnswers, ServerProgram};
 use crate::tools::ToolHandler;
 use crate::turn_diff::TurnDiffs;
 use crate::unified_exec::ProcessNames;
@@ -79,6 +79,8 @@ pub struct SessionConfig {
     /// The same, named by a client and not by the person: none is started that a person was not asked about, and
     /// none takes the name of one of the person's.
     pub client_servers: BTreeMap<String, ServerProgram>,
+    /// What was answered about servers in the sessions that this one follows.
+    pub server_answers: ServerAnswers,
 }
 
 /// Who keeps processes alive that are asked to outlive their session (`keep_alive`).
@@ -142,6 +144,7 @@ impl SessionConfig {
             tools: Vec::new(),
             servers: BTreeMap::new(),
             client_servers: BTreeMap::new(),
+            server_answers: ServerAnswers::default(),
         }
     }
 

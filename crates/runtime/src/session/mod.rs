@@ -193,12 +193,13 @@ impl Requester {
 
     /// Starts one of the programs that the person named to serve the session, in the place of the one of
     /// that name that may still run. It is judged, asked about, confined by its own policy and recorded
-    /// like a command, and ends when the pipe is dropped or the session is over.
+    /// like a command, and ends when the pipe is dropped or the session is over. Until it has been answered, the
+    /// question about it goes with the turn.
     ///
     /// # Errors
     /// When there is none of that name, or it was not started.
-    pub async fn open_server(&self, name: &str) -> Result<ServerPipe, CodexErr> {
-        served::open(&self.services, name).await
+    pub async fn open_server(&self, name: &str, turn: &Turn) -> Result<ServerPipe, CodexErr> {
+        served::open(&self.services, name, turn).await
     }
 
     /// Begins a turn.

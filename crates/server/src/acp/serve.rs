@@ -4,7 +4,7 @@ use super::content::{chunk, input};
 use super::frames::Frames;
 use super::modes::{Mode, Modes, Policies};
 use super::servers::programs;
-use super::session::{BegunTurn, Editor, Live, Parts, Place, tell};
+use super::session::{BegunTurn, Editor, Lever, Live, Parts, Place, tell};
 use super::terminal;
 use super::updates::replayed;
 use crate::{
@@ -23,7 +23,7 @@ use agent_client_protocol::{Agent, Error, Lines};
 use futures_util::SinkExt;
 use sandgate_agent::{ModelError, TurnEnd};
 use sandgate_protocol::{SessionSource, visible_line};
-use sandgate_runtime::{DeskPlace, Requester};
+use sandgate_runtime::{DeskPlace, Requester, ServerAnswers};
 use std::collections::{HashMap, HashSet};
 use std::io;
 use std::path::PathBuf;
@@ -269,7 +269,9 @@ impl Served {
         let is_resumed = resumed.is_some();
         let _reserved = self.reserve(resumed)?;
         let (mcp_servers, mut notes) = programs(mcp_servers);
-        let mut opened = self.converse(cwd, wanted, None, mcp_servers.clone()).await?;
+        let server_answers = ServerAnswers::default();
+        let servers = (mcp_servers.clone(), server_answers.clone());
+        let mut opened = self.converse(cwd, wanted, None, servers).await?;
         let id = SessionId::new(opened.conversation.id());
         // The beginning of a name names it too.
         if self.sessions().contains_key(&id) {
@@ -289,8 +291,9 @@ impl Served {
         };
         // Looked up once: a link that leads elsewhere by then does not take another mode there.
         let cwd = requester.workspace().to_owned();
-        let place = self.place(editor, &id, modes.first(), opened).await;
-        let parts = Parts { id, cwd, mcp_servers, modes, place, notes };
+        let stop = Lever::default();
+        let place = self.place(editor, &id, &stop, modes.first(), opened).await;
+        let parts = Parts { id, cwd, mcp_servers, server_answers, modes, stop, place, notes };
         let live = Arc::new(Live::new(parts));
         self.sessions().insert(live.id.clone(), Arc::clone(&live));
         Ok(live)
@@ -302,7 +305,7 @@ impl Served {
         cwd: PathBuf,
         conversation: NewConversation,
         policies: Option<&Policies>,
-        mcp_servers: Vec<sandgate_config::McpServer>,
+        (mcp_servers, server_answers): (Vec<sandgate_config::McpServer>, ServerAnswers),
     ) -> Result<OpenedConversation, Error> {
         let session = WantedSession {
             front_end: "acp",
@@ -315,6 +318,7 @@ impl Served {
             source: SessionSource::Interactive,
             conversation,
             mcp_servers,
+            server_answers,
             ..WantedAgent::default()
         };
         let opener = Arc::clone(&self.door.opener);
@@ -326,15 +330,17 @@ impl Served {
         &self,
         editor: &Editor,
         id: &SessionId,
+        stop: &Lever,
         mode: &Mode,
         opened: OpenedConversation,
     ) -> Place {
         let terminals = self.terminals.load(Ordering::Relaxed);
-        Place::begin(editor, id, &self.door, terminals, mode.id(), opened).await
+        Place::begin(editor, id, &self.door, stop, terminals, mode.id(), opened).await
     }
 
     /// Goes on with a session in another mode. The policies of a session hold as long as it lives, so what ran under
-    /// those before ends, and what was approved under them is forgotten.
+    /// those before ends, and what was approved under them is forgotten. What was said of servers holds: they are
+    /// confined by a policy of their own.
     async fn choose(
         &self,
         editor: &Editor,
@@ -348,7 +354,8 @@ impl Served {
         }
         turn.leave().await;
         let conversation = NewConversation::Resumed(live.id.0.to_string());
-        let (cwd, servers) = (live.cwd.clone(), live.mcp_servers.clone());
+        let servers = (live.mcp_servers.clone(), live.server_answers.clone());
+        let cwd = live.cwd.clone();
         let mut opened = self.converse(cwd, conversation, Some(&mode.policies), servers).await?;
         let taken = policies_of(&opened.session.requester());
         if taken != mode.policies {
@@ -357,7 +364,7 @@ impl Served {
             live.add_notes(vec![note]);
         }
         live.add_notes(std::mem::take(&mut opened.notes));
-        turn.enter(self.place(editor, &live.id, mode, opened).await);
+        turn.enter(self.place(editor, &live.id, live.lever(), mode, opened).await);
         let update = CurrentModeUpdate::new(mode.id());
         tell(editor, &live.id, SessionUpdate::CurrentModeUpdate(update));
         Ok(())

@@ -8,12 +8,12 @@ use crate::{ClientApprover, OpenedConversation};
 use agent_client_protocol::Client;
 use agent_client_protocol::v1::ConnectionTo;
 use agent_client_protocol::v1::schema::{
-    SessionId, SessionModeId, SessionNotification, SessionUpdate,
+    RequestPermissionOutcome, SessionId, SessionModeId, SessionNotification, SessionUpdate,
 };
 use sandgate_agent::{Conversation, McpServers, TurnEnd, UserInput};
 use sandgate_config::McpServer;
 use sandgate_protocol::{AgentEvent, ApprovalId, Event, ReviewDecision};
-use sandgate_runtime::{Asker, Attendance, Delivery, Events, Session, Stop};
+use sandgate_runtime::{Asker, Attendance, Delivery, Events, ServerAnswers, Session, Stop};
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -31,12 +31,24 @@ pub(super) struct Live {
     pub(super) cwd: PathBuf,
     /// The servers that the editor named.
     pub(super) mcp_servers: Vec<McpServer>,
+    /// What the person said of those, whatever the mode.
+    pub(super) server_answers: ServerAnswers,
     pub(super) modes: Modes,
     turns: Arc<AsyncMutex<Turns>>,
     /// Calls off the turn that goes on.
-    stop: Mutex<Stop>,
+    stop: Lever,
     /// What the person should know, and has not been told.
     notes: Mutex<Vec<String>>,
+}
+
+/// Calls off the turn that goes on, or the last one.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Lever(Arc<Mutex<Stop>>);
+
+impl Lever {
+    fn stop(&self) -> std::sync::MutexGuard<'_, Stop> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// What turns are taken in: nothing, if the session could not be opened again.
@@ -103,6 +115,7 @@ impl Place {
         editor: &Editor,
         id: &SessionId,
         door: &AcpDoor,
+        stop: &Lever,
         terminals: bool,
         mode: SessionModeId,
         opened: OpenedConversation,
@@ -121,6 +134,7 @@ impl Place {
             id: id.clone(),
             updates: Updates::new(terminals),
             approver: Arc::new((door.person)(&session)),
+            stop: stop.clone(),
             asked: HashMap::new(),
             told: tell,
         };
@@ -148,21 +162,24 @@ pub(super) struct Parts {
     pub(super) id: SessionId,
     pub(super) cwd: PathBuf,
     pub(super) mcp_servers: Vec<McpServer>,
+    pub(super) server_answers: ServerAnswers,
     pub(super) modes: Modes,
+    pub(super) stop: Lever,
     pub(super) place: Place,
     pub(super) notes: Vec<String>,
 }
 
 impl Live {
     pub(super) fn new(parts: Parts) -> Self {
-        let Parts { id, cwd, mcp_servers, modes, place, notes } = parts;
+        let Parts { id, cwd, mcp_servers, server_answers, modes, stop, place, notes } = parts;
         Self {
             id,
             cwd,
             mcp_servers,
+            server_answers,
             modes,
             turns: Arc::new(AsyncMutex::new(Some(place))),
-            stop: Mutex::default(),
+            stop,
             notes: Mutex::new(notes),
         }
     }
@@ -171,7 +188,7 @@ impl Live {
     pub(super) fn begin_turn(&self) -> Option<BegunTurn> {
         let turns = Arc::clone(&self.turns).try_lock_owned().ok()?;
         let stop = Stop::default();
-        *self.stop() = stop.clone();
+        *self.stop.stop() = stop.clone();
         Some(BegunTurn { turns, stop })
     }
 
@@ -188,7 +205,7 @@ impl Live {
 
     /// Calls off the turn that goes on, if one does.
     pub(super) fn cancel(&self) {
-        self.stop().cancel.cancel();
+        self.stop.stop().cancel.cancel();
     }
 
     /// Calls everything off, and waits until nothing goes on.
@@ -197,8 +214,9 @@ impl Live {
         drop(self.turns.lock().await);
     }
 
-    fn stop(&self) -> std::sync::MutexGuard<'_, Stop> {
-        self.stop.lock().unwrap_or_else(PoisonError::into_inner)
+    /// What calls it off, for another place.
+    pub(super) fn lever(&self) -> &Lever {
+        &self.stop
     }
 
     fn notes(&self) -> std::sync::MutexGuard<'_, Vec<String>> {
@@ -212,6 +230,7 @@ struct Listener {
     id: SessionId,
     updates: Updates,
     approver: Arc<ClientApprover>,
+    stop: Lever,
     /// The questions that the editor has been asked.
     asked: HashMap<ApprovalId, AbortHandle>,
     told: mpsc::Sender<()>,
@@ -237,7 +256,8 @@ impl Listener {
                 question => {
                     if let Some(asked) = asked(&self.id, question, call) {
                         let id = asked.approval_id.clone();
-                        let asking = ask(self.editor.clone(), Arc::clone(&self.approver), asked);
+                        let (editor, approver) = (self.editor.clone(), Arc::clone(&self.approver));
+                        let asking = ask(editor, approver, self.stop.clone(), asked);
                         self.asked.insert(id, tokio::spawn(asking).abort_handle());
                     }
                 }
@@ -253,9 +273,16 @@ impl Drop for Listener {
 }
 
 /// Asks the person at the editor. To drop this takes the question back.
-async fn ask(editor: Editor, approver: Arc<ClientApprover>, asked: Asked) {
+async fn ask(editor: Editor, approver: Arc<ClientApprover>, stop: Lever, asked: Asked) {
     let answered = editor.send_request(asked.request.clone()).block_task().await;
     let decision = match answered {
+        // The question goes with the turn that it was asked in. The person has said nothing to it.
+        Ok(response)
+            if response.outcome == RequestPermissionOutcome::Cancelled
+                && stop.stop().cancel.is_cancelled() =>
+        {
+            return;
+        }
         Ok(response) => asked.decision(&response.outcome),
         Err(error) => {
             let why = format!("the editor did not ask: {}", error.message);

@@ -296,7 +296,7 @@ export class Transcript {
         const call = this.call(event.call_id);
         const no = event.decision === "denied" || event.decision === "abort";
         call.say(no ? "denied" : "approved", no ? "bad" : "working");
-        call.note(`${answerWord(event)}${event.feedback ? `: ${event.feedback}` : ""}`, no ? "blocked" : "approved");
+        call.note(event.said, no ? "blocked" : "approved");
         break;
       }
       case "PatchApplyBegin": {
@@ -408,11 +408,4 @@ export class Transcript {
 export function textOf(item) {
   const parts = Array.isArray(item.content) ? item.content : [];
   return parts.map((/** @type {any} */ part) => (typeof part.text === "string" ? part.text : "[a picture]")).join("");
-}
-
-/** @param {Happened} event */
-function answerWord(event) {
-  const by = event.answered_by;
-  const who = by && typeof by === "object" && "person" in by ? `by a person (${by.person})` : by === "timeout" ? "because nobody answered in time" : by === "nobody" ? "because nobody could be asked" : "because the work was stopped";
-  return `${String(event.decision).replaceAll("_", " ")} ${who}`;
 }

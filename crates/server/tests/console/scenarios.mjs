@@ -153,7 +153,7 @@ export async function answers({ page: open }) {
   await go(page, "#/conversations");
   await page.locator(".side-list a", { hasText: "go" }).click();
   await page.locator(".cell.note", { hasText: "The turn was ended" }).waitFor();
-  await page.locator(".call-notes", { hasText: "use make instead" }).first().waitFor({ state: "attached" });
+  await page.locator(".call-notes", { hasText: ": no: use make instead" }).first().waitFor({ state: "attached" });
 }
 
 /** What the sandbox blocked: a grant for the call, one for the session, and leaving the sandbox. */

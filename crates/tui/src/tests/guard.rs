@@ -64,12 +64,12 @@ fn each_question_has_a_moment_of_its_own() {
             .iter()
             .all(|effect| matches!(effect, Effect::Answer(id, _) if id.as_str() == "a"))
     );
-    bench.hear(Event::ApprovalResponse(sandgate_protocol::ApprovalResponse {
-        approval_id: ApprovalId::new("a"),
-        call_id: sandgate_protocol::CallId::new("call_1"),
-        decision: ReviewDecision::Approved,
-        answered_by: sandgate_protocol::AnsweredBy::Person("tui".to_owned()),
-    }));
+    bench.hear(Event::ApprovalResponse(sandgate_protocol::ApprovalResponse::new(
+        ApprovalId::new("a"),
+        sandgate_protocol::CallId::new("call_1"),
+        ReviewDecision::Approved,
+        sandgate_protocol::AnsweredBy::Person("tui".to_owned()),
+    )));
     bench.effects.clear();
     bench.write("y");
     bench.draw();

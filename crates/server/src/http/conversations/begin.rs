@@ -90,7 +90,7 @@ pub(in crate::http) async fn begin(
         conversation: kind,
         model: body.model,
         provider: body.provider,
-        mcp_servers: Vec::new(),
+        ..WantedAgent::default()
     };
     let live = open(&server, caller, wanted, agent).await?;
     let place = HeaderValue::try_from(format!("/conversations/{}", live.about.id));
