@@ -15,6 +15,7 @@ use rustix::event::{EventfdFlags, eventfd};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
+use rustix::thread::{CpuSet, sched_getaffinity, sched_getcpu, sched_setaffinity};
 use sandgate_protocol::NetworkAccess;
 use sandgate_sandbox::linux::{Entry, Mode, Of, Stuck};
 use std::ffi::{c_int, c_void};
@@ -144,6 +145,9 @@ impl Forerunner {
             unsafe { raw::start_beside(&ahead.stack, run_ahead, arg) }
         });
         ahead.pid = Pid::from_raw(started?);
+        if let Some(pid) = ahead.pid {
+            apart(pid);
+        }
         Ok(ahead)
     }
 
@@ -230,6 +234,30 @@ extern "C" fn run_ahead(errand: *mut c_void) -> c_int {
     raw::exit_now(0);
 }
 
+/// Has a new process begin on another processor than this one's, if it may use any. Some kernels leave it where
+/// it was made although others are idle, and it would begin when its maker waits for it. It may use the same ones as
+/// this thread afterwards.
+fn apart(pid: Pid) {
+    let Ok(allowed) = sched_getaffinity(None) else { return };
+    let mut others = allowed;
+    let here = sched_getcpu();
+    if here < CpuSet::MAX_CPU {
+        others.unset(here);
+    }
+    // Where there is no other one, or nobody may say so, it stays.
+    if others.count() == 0 || sched_setaffinity(Some(pid), &others).is_err() {
+        return;
+    }
+    // Whoever may use all that are there may use those that are added later.
+    let mut every = CpuSet::new();
+    (0..CpuSet::MAX_CPU).for_each(|number| every.set(number));
+    let as_before = sched_setaffinity(Some(pid), &every).is_ok()
+        && sched_getaffinity(Some(pid)).is_ok_and(|now| now == allowed);
+    if !as_before {
+        let _ = sched_setaffinity(Some(pid), &allowed);
+    }
+}
+
 /// Ends with the process that made this one.
 fn die_with(maker: Pid) -> Result<(), Stuck> {
     let stuck = |errno: Errno| Stuck { step: "end with sandgate", errno: errno.raw_os_error() };
@@ -276,6 +304,23 @@ mod tests {
         assert_eq!(test_kill_process(pid), Ok(()));
         drop(ahead);
         assert_eq!(test_kill_process(pid), Err(Errno::SRCH));
+    }
+
+    /// Whichever one it began on: what it forks would be held to that.
+    #[test]
+    fn what_it_forks_may_use_the_processors_that_its_maker_may() {
+        let used = |set: &CpuSet| (0..CpuSet::MAX_CPU).find(|number| set.is_set(*number));
+        let mine = sched_getaffinity(None).unwrap();
+        let mut only = CpuSet::new();
+        only.set(used(&mine).unwrap());
+        let mut fewer = mine;
+        fewer.unset(used(&mine).unwrap());
+        for allowed in [mine, only, fewer].iter().filter(|set| set.count() > 0) {
+            // This thread's own, which ends with the test.
+            sched_setaffinity(None, allowed).unwrap();
+            let ahead = Forerunner::send(NetworkAccess::Restricted, Of::Job).unwrap();
+            assert_eq!(sched_getaffinity(ahead.pid).as_ref(), Ok(allowed));
+        }
     }
 
     #[test]
