@@ -449,6 +449,7 @@ mod tests {
                 network: true,
             }),
             without_sandbox: true,
+            only_once: false,
             agent: Some(words.to_owned()),
         }
     }
