@@ -1,7 +1,7 @@
 //! Where a patch may write, and what of a plan lies elsewhere.
 
 use crate::plan::{FileChange, Plan};
-use sandgate_protocol::{PROTECTED_NAMES, WritableRoot};
+use sandgate_protocol::{WritableRoot, may_be_protected};
 use std::collections::BTreeSet;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -95,7 +95,7 @@ impl Roots {
 
 /// Some file systems take `.GIT` for the same, so we do everywhere.
 fn has_protected_part(path: &Path) -> bool {
-    path.iter().any(|part| PROTECTED_NAMES.iter().any(|name| part.eq_ignore_ascii_case(name)))
+    path.iter().any(may_be_protected)
 }
 
 #[cfg(test)]
@@ -141,6 +141,37 @@ mod tests {
         ] {
             assert_eq!(roots.admit(Path::new(path)), expected.map(Path::new), "{path}");
             assert_eq!(Roots::everywhere().admit(Path::new(path)), Ok(Path::new("/")));
+        }
+    }
+
+    /// spec PATCH.49: A name that some file system takes for a protected one counts as that name: in another
+    /// case, with dots, blanks or a stream behind it, in its short form, or with characters that do not count.
+    #[test]
+    fn another_spelling_of_a_protected_name_is_protected() {
+        let roots = Roots::new([root("/work", &[])], []);
+        for name in [
+            ".GIT",
+            ".git.",
+            ".git ",
+            ".git. .",
+            ".git::$INDEX_ALLOCATION",
+            ".git:x",
+            "git~1",
+            "GIT~2",
+            "codex~1",
+            ".g\u{200c}it",
+            ".git\u{feff}",
+            ".agent\u{17f}",
+        ] {
+            for path in [format!("/work/{name}/config"), format!("/work/a/{name}")] {
+                assert_eq!(roots.admit(Path::new(&path)), Err(Why::Protected), "{path}");
+            }
+        }
+        for name in
+            [".gitignore", ".github", "git", "git~", "git~a", "x.git", ".gitmodules", ".agent"]
+        {
+            let path = format!("/work/{name}");
+            assert_eq!(roots.admit(Path::new(&path)), Ok(Path::new("/work")), "{path}");
         }
     }
 }

@@ -189,6 +189,14 @@ fn what_follows_a_prefix_runs_nothing_else() {
         ("ssh host", "ssh host -oproxycommand=x", "-oproxycommand=x"),
         ("find", "find . -exec x ;", "-exec"),
         ("git", "git -c core.pager=x fetch", "-c"),
+        ("git fetch", "git fetch ext::x", "ext::x"),
+        ("git log", "git log --ext-d", "--ext-d"),
+        ("gcc-12 a.c", "gcc-12 a.c -wrapper x", "-wrapper"),
+        ("g++ a.cc", "g++ a.cc -fplugin=x", "-fplugin=x"),
+        ("rustc a.rs", "rustc a.rs -Clinker=x", "-Clinker=x"),
+        ("pip3 install", "pip3 install --python x a", "--python"),
+        ("split a", "split a --filt=x", "--filt=x"),
+        ("hg pull", "hg pull -e x", "-e"),
     ] {
         for sandbox in ["keep", "bypass"] {
             let (allowed, why) = ruled(prefix, sandbox, text);
@@ -217,6 +225,35 @@ fn what_follows_a_prefix_runs_nothing_else() {
     ] {
         assert!(ruled(prefix, "bypass", text).0, "{text}");
     }
+}
+
+/// spec RULES.59: Nor does it allow, of whatever program, a long option after its prefix whose name says that
+/// something is run by it, such as a command, a shell, a pager, a plugin or a hook.
+#[test]
+fn an_option_that_says_that_it_runs_something_is_not_allowed() {
+    let allowed = |text: &str| {
+        let prefix = "[[rule]]\nprefix = [\"mytool\", \"go\"]\ndecision = \"allow\"\n";
+        let rules = Rules::parse(prefix, "f").unwrap().into_iter().collect();
+        judged(&words(text), &rules).ruling.is_some()
+    };
+    for option in [
+        "--password-command=x",
+        "--exec",
+        "--script-shell=x",
+        "--pager=x",
+        "--plugin",
+        "--on_hook=x",
+        "--python-executable=x",
+    ] {
+        assert!(!allowed(&format!("mytool go {option} y")), "{option}");
+    }
+    for option in ["--no-pager", "--filter=x", "-exec", "--pager=never", "--commands"] {
+        assert!(allowed(&format!("mytool go {option} y")), "{option}");
+    }
+    // Who spells it out means it.
+    let rule = "[[rule]]\nprefix = [\"mytool\", \"--exec\"]\ndecision = \"allow\"\n";
+    let rules = Rules::parse(rule, "f").unwrap().into_iter().collect();
+    assert!(judged(&words("mytool --exec y"), &rules).ruling.is_some());
 }
 
 /// spec RULES.45: A rule is added at the end of a file, every byte before it stays as it was, and a

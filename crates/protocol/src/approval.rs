@@ -85,6 +85,10 @@ pub struct ExecApprovalRequest {
     pub grant_offer: Option<GrantOffer>,
     /// What a plain yes would mean.
     pub without_sandbox: bool,
+    /// Whether a yes holds for this once whatever it says: what would run another time may be something
+    /// else.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub only_once: bool,
     /// The subagent that asks, such as `review-1`; none if it is the session itself.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub agent: Option<String>,
@@ -246,7 +250,7 @@ impl ExecApprovalRequest {
     /// offered for the session: that is what a grant is for.
     pub fn offers(&self) -> Offers {
         Offers {
-            session: self.grant_offer.is_none() && !self.was_blocked(),
+            session: self.grant_offer.is_none() && !self.was_blocked() && !self.only_once,
             grant: self.grant_offer.is_some(),
             rule: self.proposed_rule.is_some(),
         }

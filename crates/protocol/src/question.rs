@@ -473,6 +473,7 @@ mod tests {
                 network: true,
             }),
             without_sandbox: true,
+            only_once: false,
             agent: Some(words.to_owned()),
         }
     }
@@ -561,7 +562,7 @@ mod tests {
         }
     }
 
-    /// spec APPROVAL.57: What came of a question is told in the same words wherever it is told: who answered, what,
+    /// spec APPROVAL.59: What came of a question is told in the same words wherever it is told: who answered, what,
     /// and what they wrote beside a no, in a line in which everything shows itself.
     #[test]
     fn an_answer_is_said_in_one_line() {

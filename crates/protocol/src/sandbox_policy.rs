@@ -3,11 +3,42 @@
 use crate::SandboxType;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 /// Names that no confined command and no patch may write to, remove, replace or make in a writable
 /// root unless a person said so: they tell other programs what to run.
 pub const PROTECTED_NAMES: [&str; 3] = [".git", ".codex", ".agents"];
+
+/// Whether some file system takes a name for one of [`PROTECTED_NAMES`]: in another case of letters, with
+/// dots, blanks or a stream behind it, in the short form of names (`git~1`), or with characters in it that
+/// do not count. Which file system a name will be looked up by is not known, so all of them count.
+///
+/// ```
+/// use sandgate_protocol::may_be_protected;
+/// use std::ffi::OsStr;
+///
+/// assert!(may_be_protected(OsStr::new(".GIT")) && may_be_protected(OsStr::new(".git.")));
+/// assert!(!may_be_protected(OsStr::new(".gitignore")));
+/// ```
+pub fn may_be_protected(name: &OsStr) -> bool {
+    let text = name.to_string_lossy();
+    let counts = |letter: &char| {
+        // What HFS+ passes over.
+        !matches!(letter, '\u{200c}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{206a}'..='\u{206f}' | '\u{feff}')
+    };
+    // The one letter outside ASCII that folds to one of these names.
+    let folded = text.chars().filter(counts).map(|letter| if letter == 'ſ' { 's' } else { letter });
+    let folded: String = folded.collect();
+    let plain = folded.split(':').next().unwrap_or_default().trim_end_matches([' ', '.']);
+    let is_short_form = |own: &str| {
+        plain.split_once('~').is_some_and(|(stem, number)| {
+            let is_number = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
+            is_number && stem.eq_ignore_ascii_case(own.trim_start_matches('.'))
+        })
+    };
+    PROTECTED_NAMES.iter().any(|own| plain.eq_ignore_ascii_case(own) || is_short_form(own))
+}
 
 /// The session's policy on files and network. On the wire its name is in `mode`.
 ///

@@ -1,14 +1,16 @@
 //! What the files hold that a command runs, so that an approval of it ends when they change.
 //!
 //! Programs of the system are left out: no command in a sandbox can change them. What a program reads
-//! beyond its own file and script, such as the sources of a build, is not looked at.
+//! beyond its own file and script, such as the sources of a build, is not looked at: outside the sandbox no
+//! yes to such a program is remembered.
 
 use crate::private::open_file;
 use sandgate_policy::{Content, Runs};
 use sandgate_protocol::ExecParams;
 use sha2::{Digest as _, Sha256};
+use std::ffi::{OsStr, OsString};
 use std::fmt::Write as _;
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
@@ -17,6 +19,15 @@ const READ_BYTES: u64 = 8 << 20;
 
 /// How many files are looked at.
 const FILES: usize = 64;
+
+/// How many directories names are looked for from.
+const BASES: usize = 64;
+
+/// How many names are looked for.
+const NAMES: usize = 20_000;
+
+/// How much of a script is read to learn what runs it. The kernel reads no more.
+const FIRST_LINE_BYTES: u64 = 256;
 
 /// Where the system's programs are, after links are followed.
 const SYSTEM: &[&str] = &[
@@ -30,40 +41,190 @@ const SYSTEM: &[&str] = &[
     "/System",
 ];
 
+/// The files that a command runs.
+pub(crate) struct Files {
+    /// Canonical, in the order of their names.
+    pub(crate) files: Vec<PathBuf>,
+    /// Whether these are all.
+    pub(crate) complete: bool,
+}
+
 /// What the files hold that a command runs, in the order of their names.
 pub(crate) fn contents(runs: &Runs, params: &ExecParams) -> Vec<Content> {
-    let home = params.env.get(std::ffi::OsStr::new("HOME")).map(PathBuf::from).unwrap_or_default();
-    let at_home = |base: &Path, word: &str| match word.strip_prefix("~/") {
-        Some(rest) => home.join(rest),
-        None => base.join(word),
-    };
-    let mut bases = vec![params.cwd.clone()];
-    for place in &runs.from {
-        // It may go on from where it has gone to before.
-        let further: Vec<PathBuf> = bases.iter().map(|base| at_home(base, place)).collect();
-        bases.extend(further);
-        bases.truncate(FILES);
-    }
-    let mut files = vec![params.program.clone()];
-    for words in &runs.files {
-        for base in &bases {
-            let named = words.iter().map(|word| at_home(base, word)).find(|path| path.is_file());
-            files.extend(named);
-        }
-    }
-    let mut found: Vec<PathBuf> =
-        files.iter().filter_map(|file| dunce::canonicalize(file).ok()).collect();
-    found.sort();
-    found.dedup();
-    found.retain(|file| !SYSTEM.iter().any(|system| file.starts_with(system)));
-    found.truncate(FILES);
+    let found = files(runs, params).files;
     found.into_iter().map(|file| Content { is: known_by(&file), file }).collect()
 }
 
-/// What a file's content is known by. One that cannot be read is known by why.
+/// The files that a command runs, as far as its words name them, with what runs those.
+pub(crate) fn files(runs: &Runs, params: &ExecParams) -> Files {
+    let mut search = Search::new(runs, params);
+    search.add(params.program.clone());
+    for word in &runs.files {
+        search.add_word(word, Path::is_file);
+    }
+    for word in &runs.words {
+        search.add_word(word, can_be_executed);
+    }
+    for name in &runs.programs {
+        search.add_program(name);
+    }
+    // What runs a script may be a script.
+    let mut at = 0;
+    while at < search.found.len() {
+        let file = search.found[at].clone();
+        search.add_interpreter(&file);
+        at += 1;
+    }
+    let Search { mut found, complete, .. } = search;
+    found.sort();
+    Files { files: found, complete: complete && !runs.unknown }
+}
+
+struct Search<'a> {
+    home: PathBuf,
+    bases: Vec<PathBuf>,
+    path: Vec<PathBuf>,
+    found: Vec<PathBuf>,
+    looked: usize,
+    complete: bool,
+    params: &'a ExecParams,
+}
+
+impl<'a> Search<'a> {
+    fn new(runs: &Runs, params: &'a ExecParams) -> Self {
+        let variable = |name: &str| params.env.get(OsStr::new(name));
+        let home = variable("HOME").map(PathBuf::from).unwrap_or_default();
+        let bases = vec![params.cwd.clone()];
+        let (path, found) = (Vec::new(), Vec::new());
+        let mut search = Self { home, bases, path, found, looked: 0, complete: true, params };
+        for place in &runs.from {
+            // It may go on from where it has gone to before.
+            let further: Vec<PathBuf> =
+                search.bases.iter().map(|base| search.at_home(base, place)).collect();
+            for base in further {
+                if !search.bases.contains(&base) {
+                    search.bases.push(base);
+                }
+            }
+            search.complete &= search.bases.len() <= BASES;
+            search.bases.truncate(BASES);
+        }
+        for place in &runs.path {
+            let places: Vec<PathBuf> =
+                search.bases.iter().map(|base| search.at_home(base, place)).collect();
+            search.path.extend(places);
+        }
+        let usual = variable("PATH").map(OsString::as_os_str).unwrap_or_default();
+        search.path.extend(std::env::split_paths(usual).filter(|entry| entry.is_absolute()));
+        search
+    }
+
+    fn at_home(&self, base: &Path, word: &str) -> PathBuf {
+        match word.strip_prefix('~').map(|rest| rest.strip_prefix('/').unwrap_or(rest)) {
+            Some("") => self.home.clone(),
+            Some(rest) if word.starts_with("~/") => self.home.join(rest),
+            _ => base.join(word),
+        }
+    }
+
+    /// Counts another look at a name, unless there were too many.
+    fn may_look(&mut self) -> bool {
+        self.looked += 1;
+        self.complete &= self.looked <= NAMES;
+        self.looked <= NAMES
+    }
+
+    /// The files that a word names, from wherever it may be looked for.
+    fn add_word(&mut self, word: &str, is_meant: fn(&Path) -> bool) {
+        for at in 0..self.bases.len() {
+            let path = self.at_home(&self.bases[at], word);
+            if self.may_look() && is_meant(&path) {
+                self.add(path);
+            }
+        }
+    }
+
+    /// The program of a bare name, which is the first there is.
+    fn add_program(&mut self, name: &str) {
+        for at in 0..self.path.len() {
+            let path = self.path[at].join(name);
+            if self.may_look() && can_be_executed(&path) {
+                self.add(path);
+                return;
+            }
+        }
+    }
+
+    /// What the first line of a script names.
+    fn add_interpreter(&mut self, file: &Path) {
+        let Some(line) = first_line(file) else { return };
+        let mut words = line.split_ascii_whitespace();
+        let Some(interpreter) = words.next() else { return };
+        let interpreter = self.params.cwd.join(interpreter);
+        let asks_path = interpreter.file_name() == Some(OsStr::new("env"));
+        self.add(interpreter);
+        for word in words {
+            self.add_word(word, Path::is_file);
+            if asks_path && !word.contains('/') {
+                self.add_program(word);
+            }
+        }
+    }
+
+    fn add(&mut self, path: PathBuf) {
+        let Ok(file) = dunce::canonicalize(path) else { return };
+        if SYSTEM.iter().any(|system| file.starts_with(system)) || self.found.contains(&file) {
+            return;
+        }
+        if self.found.len() == FILES {
+            self.complete = false;
+            return;
+        }
+        self.found.push(file);
+    }
+}
+
+/// Whether it is a file that anybody may execute.
+#[cfg(unix)]
+fn can_be_executed(path: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt as _;
+    path.metadata().is_ok_and(|about| about.is_file() && about.permissions().mode() & 0o111 != 0)
+}
+
+/// Whether it is a file: nothing says which of them can be executed.
+#[cfg(not(unix))]
+fn can_be_executed(path: &Path) -> bool {
+    path.is_file()
+}
+
+/// What follows `#!` at the beginning of a script.
+fn first_line(file: &Path) -> Option<String> {
+    let mut bytes = Vec::new();
+    open_file(file).ok()?.take(FIRST_LINE_BYTES).read_to_end(&mut bytes).ok()?;
+    let line = bytes.strip_prefix(b"#!")?.split(|byte| *byte == b'\n').next()?;
+    Some(String::from_utf8_lossy(line).into_owned())
+}
+
+/// What a file's content is known by. One that cannot be read can be run all the same, and is known by
+/// what the file system knows of it.
 fn known_by(file: &Path) -> String {
     let known = open_file(file).and_then(read);
-    known.unwrap_or_else(|error| format!("not read: {}", error.kind()))
+    known.unwrap_or_else(|error| {
+        let about = std::fs::symlink_metadata(file).map(|about| changed(&about));
+        format!("not read: {} {}", error.kind(), about.unwrap_or_default())
+    })
+}
+
+/// Size, place and times of a file. The time of its last change is the kernel's: nobody can set it back.
+fn changed(about: &Metadata) -> String {
+    #[cfg(unix)]
+    let (inode, seconds, part) = {
+        use std::os::unix::fs::MetadataExt as _;
+        (about.ino(), about.ctime(), about.ctime_nsec())
+    };
+    #[cfg(not(unix))]
+    let (inode, seconds, part) = (0, 0, 0);
+    format!("{} {inode} {seconds}.{part} {:?}", about.len(), about.modified().ok())
 }
 
 fn read(file: File) -> io::Result<String> {
@@ -83,7 +244,7 @@ fn read(file: File) -> io::Result<String> {
         let _ = write!(known, "{byte:02x}");
     }
     if about.len() > READ_BYTES {
-        let _ = write!(known, " {} {:?}", about.len(), about.modified()?);
+        let _ = write!(known, " {}", changed(&about));
     }
     Ok(known)
 }
@@ -93,6 +254,7 @@ mod tests {
     use super::*;
     use sandgate_protocol::{ExecExpiration, SandboxPermissions};
     use std::fs;
+    use std::os::unix::fs::PermissionsExt as _;
 
     fn params(cwd: &Path) -> ExecParams {
         ExecParams {
@@ -107,35 +269,113 @@ mod tests {
         }
     }
 
-    fn runs(files: &[&[&str]], from: &[&str]) -> Runs {
-        let texts = |words: &[&str]| words.iter().map(ToString::to_string).collect::<Vec<_>>();
-        Runs { files: files.iter().map(|words| texts(words)).collect(), from: texts(from) }
+    fn runs(files: &[&str], from: &[&str]) -> Runs {
+        let files = files.iter().map(ToString::to_string).collect();
+        let from = from.iter().map(ToString::to_string).collect();
+        Runs { files, from, ..Runs::default() }
+    }
+
+    fn place() -> (tempfile::TempDir, PathBuf) {
+        let directory = tempfile::tempdir().unwrap();
+        let place = directory.path().canonicalize().unwrap();
+        (directory, place)
+    }
+
+    fn write(file: &Path, text: &str, mode: u32) {
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(file, text).unwrap();
+        fs::set_permissions(file, fs::Permissions::from_mode(mode)).unwrap();
+    }
+
+    fn names(runs: &Runs, place: &Path) -> Vec<String> {
+        let found = files(runs, &params(place));
+        assert!(found.complete);
+        let inside = |file: &PathBuf| file.strip_prefix(place).unwrap().display().to_string();
+        found.files.iter().map(inside).collect()
     }
 
     #[test]
-    fn the_first_word_that_names_a_file_counts_wherever_the_command_goes() {
-        let directory = tempfile::tempdir().unwrap();
-        let place = directory.path().canonicalize().unwrap();
-        fs::create_dir_all(place.join("sub/deep")).unwrap();
-        fs::create_dir(place.join("home")).unwrap();
-        for file in ["a", "sub/b", "sub/deep/c", "home/d"] {
-            fs::write(place.join(file), file).unwrap();
+    fn names_are_looked_for_wherever_the_command_goes() {
+        let (_directory, place) = place();
+        for file in ["a", "sub/b", "sub/deep/c", "home/d", "home/e"] {
+            write(&place.join(file), file, 0o644);
         }
-        let wanted =
-            runs(&[&["ignore", "a", "sub/b"], &["b"], &["./c"], &["~/d"]], &["sub", "deep"]);
-        let found = contents(&wanted, &params(&place));
-        let names: Vec<PathBuf> = found.iter().map(|content| content.file.clone()).collect();
-        assert_eq!(names, ["a", "home/d", "sub/b", "sub/deep/c"].map(|name| place.join(name)));
+        let wanted = runs(&["none", "a", "b", "./c", "~/d", "e"], &["sub", "deep", "~"]);
+        let all = ["a", "home/d", "home/e", "sub/b", "sub/deep/c"];
+        assert_eq!(names(&wanted, &place), all);
+        let before = contents(&wanted, &params(&place));
         fs::write(place.join("a"), "changed").unwrap();
         let later = contents(&wanted, &params(&place));
-        assert_ne!(found[0], later[0]);
-        assert_eq!(found[1..], later[1..]);
+        assert_ne!(before[0], later[0]);
+        assert_eq!(before[1..], later[1..]);
     }
 
     #[test]
     fn the_systems_programs_and_what_is_no_file_are_left_out() {
-        let directory = tempfile::tempdir().unwrap();
-        let wanted = runs(&[&["/usr/bin/env"], &["."], &["nothing"]], &[]);
-        assert_eq!(contents(&wanted, &params(directory.path())), []);
+        let (_directory, place) = place();
+        assert!(names(&runs(&["/usr/bin/env", ".", "nothing"], &[]), &place).is_empty());
+    }
+
+    #[test]
+    fn what_runs_a_script_counts_too() {
+        let (_directory, place) = place();
+        write(&place.join("a.sh"), &format!("#!{}/inner -x\n", place.display()), 0o755);
+        write(&place.join("inner"), "#!/usr/bin/env -S tool ./more\n", 0o755);
+        write(&place.join("bin/tool"), "", 0o755);
+        write(&place.join("more"), "", 0o644);
+        let wanted = Runs { path: ["bin".to_owned()].into(), ..runs(&["./a.sh"], &[]) };
+        assert_eq!(names(&wanted, &place), ["a.sh", "bin/tool", "inner", "more"]);
+    }
+
+    #[test]
+    fn any_word_counts_that_names_what_can_be_executed() {
+        let (_directory, place) = place();
+        write(&place.join("x"), "", 0o755);
+        write(&place.join("data"), "", 0o644);
+        let words = ["x", "data", "none"].map(str::to_owned).into();
+        assert_eq!(names(&Runs { words, ..Runs::default() }, &place), ["x"]);
+    }
+
+    #[test]
+    fn what_cannot_be_read_or_is_large_is_known_by_its_last_change() {
+        let (_directory, place) = place();
+        let file = place.join("large");
+        write(&file, "", 0o755);
+        let length = READ_BYTES + 10;
+        File::options().write(true).open(&file).unwrap().set_len(length).unwrap();
+        let times = file.metadata().unwrap().modified().unwrap();
+        let before = known_by(&file);
+        assert_eq!(before, known_by(&file));
+        // The kernel's clock goes in ticks: it is another file, whatever the tick.
+        fs::rename(&file, place.join("old")).unwrap();
+        write(&file, "", 0o755);
+        let other = File::options().write(true).open(&file).unwrap();
+        other.set_len(length).unwrap();
+        other.set_modified(times).unwrap();
+        assert_ne!(before, known_by(&file));
+        let (one, two) = (place.join("one"), place.join("two"));
+        fs::create_dir(&one).unwrap();
+        fs::create_dir(&two).unwrap();
+        assert_ne!(known_by(&one), known_by(&two), "neither can be read");
+    }
+
+    #[test]
+    fn more_than_is_looked_at_is_not_all() {
+        let (_directory, place) = place();
+        let named: Vec<String> = (0..=FILES).map(|number| format!("f{number}")).collect();
+        for name in &named {
+            write(&place.join(name), name, 0o644);
+        }
+        let files_of = |count: usize, from: &[String]| {
+            let wanted: Vec<&str> = named[..count].iter().map(String::as_str).collect();
+            let from: Vec<&str> = from.iter().map(String::as_str).collect();
+            files(&runs(&wanted, &from), &params(&place)).complete
+        };
+        assert!(files_of(FILES, &[]));
+        assert!(!files_of(FILES + 1, &[]));
+        assert!(!files_of(1, &named[..8]), "too many places");
+        let words = (0..=NAMES).map(|number| number.to_string()).collect();
+        assert!(!files(&Runs { words, ..Runs::default() }, &params(&place)).complete);
+        assert!(!files(&Runs { unknown: true, ..Runs::default() }, &params(&place)).complete);
     }
 }

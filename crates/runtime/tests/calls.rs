@@ -450,6 +450,84 @@ async fn a_script_that_was_changed_is_asked_about_again() {
     }
 }
 
+/// spec APPROVAL.57: Among the files that a command runs are its script wherever it stands among options, what
+/// is fed into an interpreter, what options and variables load, the programs that are found by their names,
+/// what the first line of a script names, and any word that names an executable file.
+#[cfg(unix)]
+#[tokio::test]
+async fn whatever_a_command_runs_is_asked_about_again_when_it_was_changed() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let scene = Scene::new(AskForApproval::UnlessTrusted, SandboxPolicy::workspace_write());
+    let write = |name: &str, text: &str, mode: u32| {
+        let file = scene.path().join(name);
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(&file, text).unwrap();
+        fs::set_permissions(&file, fs::Permissions::from_mode(mode)).unwrap();
+    };
+    // A file that stands where the value of an option does not stand for the script.
+    write("pipefail", "", 0o644);
+    let interpreted = format!("#!{}/plain\n", scene.path().canonicalize().unwrap().display());
+    write("interpreted", &interpreted, 0o755);
+    for (command, file, mode) in [
+        (json!(["bash", "-o", "pipefail", "script"]), "script", 0o644),
+        (json!(["bash", "-c", "sh < fed"]), "fed", 0o644),
+        (json!(["bash", "-c", "cat piped | sh"]), "piped", 0o644),
+        (json!(["bash", "-c", "cd -P sub && sh below"]), "sub/below", 0o644),
+        (json!(["bash", "-c", "BASH_ENV=./loaded bash -c true"]), "loaded", 0o644),
+        (json!(["bash", "-c", "PATH=./bin tool"]), "bin/tool", 0o755),
+        (json!(["./interpreted"]), "plain", 0o755),
+        (json!(["tar", "-cf", "x.tar", "--to-command=./hook", "script"]), "hook", 0o755),
+    ] {
+        let is_asked = async |decision: ReviewDecision| {
+            let arguments = json!({ "command": command });
+            let (_, events) = scene.call_answered("shell", arguments, decision).await;
+            events.iter().any(|event| matches!(event, Event::ExecApprovalRequest(_)))
+        };
+        write(file, "#!/bin/sh\n:\n", mode);
+        assert!(is_asked(ReviewDecision::ApprovedForSession).await, "{command}");
+        assert!(!is_asked(ReviewDecision::DENIED).await, "{command}");
+        write(file, "#!/bin/sh\ntrue\n", mode);
+        assert!(is_asked(ReviewDecision::DENIED).await, "{command} after a change");
+    }
+}
+
+/// spec APPROVAL.58: A yes holds once, and is offered for no longer, where the name of a file that a command
+/// runs shows only when it runs, and outside the sandbox where its program reads what it does from the files
+/// of its directory.
+#[cfg(unix)]
+#[tokio::test]
+async fn a_yes_holds_once_where_another_time_may_run_something_else() {
+    let inside = Scene::new(AskForApproval::UnlessTrusted, SandboxPolicy::workspace_write());
+    let outside = Scene::new(AskForApproval::OnRequest, SandboxPolicy::workspace_write());
+    fs::write(inside.path().join("a.sh"), "true\n").unwrap();
+    for (scene, script, lasts) in [
+        (&inside, "sh a.sh", true),
+        (&inside, "for f in a.sh; do sh $f; done", false),
+        (&inside, "sh *.sh", false),
+        (&inside, "make -n nothing", true),
+        (&outside, "make -n nothing", false),
+        (&outside, "env npm --version", false),
+        (&outside, "echo done", true),
+    ] {
+        let mut arguments = json!({ "command": ["bash", "-c", script] });
+        if std::ptr::eq(scene, &outside) {
+            arguments["sandbox_permissions"] = json!("require_escalated");
+            arguments["justification"] = json!("it is a test");
+        }
+        let asked = async |decision: ReviewDecision| {
+            let (_, events) = scene.call_answered("shell", arguments.clone(), decision).await;
+            events.into_iter().find_map(|event| match event {
+                Event::ExecApprovalRequest(asked) => Some(asked),
+                _ => None,
+            })
+        };
+        let yes = if lasts { ReviewDecision::ApprovedForSession } else { ReviewDecision::Approved };
+        let first = asked(yes).await.unwrap();
+        assert_eq!(first.offers().has(&ReviewDecision::ApprovedForSession), lasts, "{script}");
+        assert_eq!(asked(ReviewDecision::DENIED).await.is_some(), !lasts, "{script}");
+    }
+}
+
 /// spec APPROVAL.52: A command does not run on a yes that was given while a file that it runs was changed:
 /// the call is refused with the name of the file, and the next one is asked about.
 #[cfg(unix)]

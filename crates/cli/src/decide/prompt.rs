@@ -276,6 +276,7 @@ mod tests {
                 network: false,
             }),
             without_sandbox: true,
+            only_once: false,
             agent: None,
         }
     }

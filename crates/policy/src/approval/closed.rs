@@ -6,7 +6,7 @@
 
 use crate::danger;
 use crate::surroundings::Surroundings;
-use sandgate_protocol::PROTECTED_NAMES;
+use sandgate_protocol::may_be_protected;
 use std::path::{Path, PathBuf};
 
 /// What an answer about a whole directory does not reach. All paths are absolute and canonical.
@@ -39,10 +39,7 @@ impl Closed {
         if self.is_settings(path) {
             return Some("where the settings are");
         }
-        // Some file systems take `.GIT` for the same.
-        let is_protected =
-            |part: &std::ffi::OsStr| PROTECTED_NAMES.iter().any(|n| part.eq_ignore_ascii_case(n));
-        if path.iter().any(is_protected) {
+        if path.iter().any(may_be_protected) {
             return Some("protected");
         }
         danger::kept(path, &self.around)

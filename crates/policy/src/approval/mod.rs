@@ -12,7 +12,7 @@ pub use key::{ApprovalKey, Content};
 pub use runs::{Runs, runs};
 pub use store::{ApprovalStore, MAX_KEYS, MAX_ROOTS, Remembered, RootRefused};
 
-use crate::requirement::{ApprovalRequirement, Terms};
+use crate::requirement::{ApprovalRequirement, BypassSandbox, Terms};
 use sandgate_protocol::AskForApproval;
 
 /// A request that a person may have to approve.
@@ -25,6 +25,13 @@ pub trait Approvable {
 
     /// What must happen before it runs.
     fn approval_requirement(&self, terms: &Terms<'_>) -> ApprovalRequirement;
+
+    /// Whether a yes can hold for the session, where it means to run like this: not if what would run then
+    /// may be something else.
+    fn lasts(&self, bypass_sandbox: BypassSandbox) -> bool {
+        let _ = bypass_sandbox;
+        true
+    }
 
     /// Whether a person has to be asked before its first attempt.
     fn wants_initial_approval(&self, terms: &Terms<'_>) -> bool {
@@ -56,7 +63,7 @@ pub trait Approvable {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::requirement::{BypassSandbox, SandboxAvailability};
+    use crate::requirement::SandboxAvailability;
     use sandgate_protocol::{SandboxPermissions, SandboxPolicy};
 
     /// Something that is asked about under every policy but `never`.

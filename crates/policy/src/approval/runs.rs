@@ -1,66 +1,288 @@
 //! Which words of a command name the files that it runs.
 //!
 //! A yes to `./build.sh` is a yes to what stands in that file. Whoever remembers it has to know which
-//! files those are; looking at them is the runtime's.
+//! files those are; looking at them is the runtime's. More may be named here than is run, and what is
+//! run may not be left out: where a name shows only when the command runs, that is said.
 
-use crate::command::{Shape, SimpleCommand};
+use crate::command::{Connective, RedirectionKind, Shape, SimpleCommand, Word};
+use crate::rules::obeys_recipes;
 use crate::script::Reading;
 use crate::wrapper::code::INTERPRETERS;
 use crate::wrapper::{base_name, shell_of, unwrapped};
+use std::collections::BTreeSet;
 
 /// The files that a command runs, by the words that name them.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Runs {
-    /// For each file the words that may name it: the first of them that names a file does.
-    pub files: Vec<Vec<String>>,
-    /// Directories that it goes to first.
+    /// What is run if it names a file: programs with a path, and scripts.
+    pub files: BTreeSet<String>,
+    /// What may be run if it names a file that can be executed: any other word.
+    pub words: BTreeSet<String>,
+    /// Bare names of programs, which are looked for.
+    pub programs: BTreeSet<String>,
+    /// Directories in which it has programs looked for first.
+    pub path: BTreeSet<String>,
+    /// Directories that it goes to first, in that order.
     pub from: Vec<String>,
+    /// Whether something that it runs is known only when it does.
+    pub unknown: bool,
+    /// Whether what it does stands in files that its words do not name, such as a recipe of make.
+    pub obeys: bool,
 }
 
 /// Finds the words of a command that name what it runs.
 pub fn runs(reading: &Reading) -> Runs {
-    let inside = unwrapped(reading).commands.into_iter().map(|(_, command)| command);
-    let all = reading.commands.iter().cloned().chain(inside);
-    let mut found = Runs::default();
-    for command in all {
-        for words in of(&command) {
-            if !found.files.contains(&words) {
-                found.files.push(words);
-            }
-        }
-        if let [name, place, ..] = command.words.as_slice()
-            && matches!(name.text.as_str(), "cd" | "pushd")
-            && !found.from.contains(&place.text)
-        {
-            found.from.push(place.text.clone());
-        }
+    let inside = unwrapped(reading);
+    let mut found = Runs { unknown: !inside.complete, ..Runs::default() };
+    let own = reading.commands.iter().enumerate();
+    let all = own.chain(inside.commands.iter().map(|(origin, command)| (*origin, command)));
+    let mut goes_somewhere = false;
+    for (origin, command) in all {
+        goes_somewhere |= !found.add_place(command);
+        found.add_variables(command);
+        found.add(command, &reading.commands[..=origin.min(reading.commands.len() - 1)]);
     }
+    found.unknown |= goes_somewhere && !found.files.is_empty();
     found
 }
 
-/// The program, and what an interpreter reads: options are left out, and one of their values may stand
-/// before the script.
-fn of(command: &SimpleCommand) -> Vec<Vec<String>> {
-    let Some((program, arguments)) = command.words.split_first() else { return Vec::new() };
-    let mut found = Vec::new();
-    if program.text.contains('/') {
-        found.push(vec![program.text.clone()]);
+/// Programs that make a text of files or of their words, and nothing else.
+const QUOTING: &[&str] = &[
+    "base64", "cat", "cut", "echo", "envsubst", "grep", "gunzip", "head", "printf", "sed", "sort",
+    "tail", "tr", "zcat",
+];
+
+/// Programs that do something to files and run none.
+const HANDLING: &[&str] =
+    &["chmod", "chown", "cp", "install", "ln", "mkdir", "mv", "rm", "rmdir", "tee", "touch"];
+
+/// Variables by which programs load or run a file. Sorted.
+const LOADING: &[&str] = &[
+    "BASH_ENV",
+    "CLASSPATH",
+    "DYLD_INSERT_LIBRARIES",
+    "ENV",
+    "GIT_CONFIG",
+    "GIT_CONFIG_GLOBAL",
+    "GIT_CONFIG_SYSTEM",
+    "JAVA_TOOL_OPTIONS",
+    "LD_AUDIT",
+    "LD_PRELOAD",
+    "MAKEFILES",
+    "NODE_OPTIONS",
+    "PERL5OPT",
+    "PYTHONSTARTUP",
+    "RIPGREP_CONFIG_PATH",
+    "RUBYOPT",
+];
+
+/// What make reads where it is told nothing else.
+const MAKEFILES: [&str; 3] = ["GNUmakefile", "makefile", "Makefile"];
+
+impl Runs {
+    /// The directory that a command goes to, or has a program go to. False if it is not known.
+    fn add_place(&mut self, command: &SimpleCommand) -> bool {
+        let Some((program, arguments)) = command.words.split_first() else { return true };
+        let mut known = true;
+        let mut add = |word: &Word| match is_known(word) {
+            true => self.from.push(word.text.clone()),
+            false => known = false,
+        };
+        if matches!(program.text.as_str(), "cd" | "chdir" | "pushd") {
+            let place = |word: &&Word| !word.text.starts_with(['-', '+']);
+            add(arguments.iter().find(place).unwrap_or(&Word::literal("~")));
+        }
+        for (at, word) in arguments.iter().enumerate() {
+            let text = word.text.as_str();
+            let (name, value) = text.split_once('=').unwrap_or((text, ""));
+            match name {
+                "-C" | "--chdir" | "--cwd" | "--directory" | "--prefix" if value.is_empty() => {
+                    arguments.get(at + 1).into_iter().for_each(&mut add);
+                }
+                "--chdir" | "--cwd" | "--directory" | "--prefix" => {
+                    add(&Word { text: value.to_owned(), shape: word.shape });
+                }
+                _ => {
+                    let attached = text.strip_prefix("-C").filter(|place| !place.is_empty());
+                    let attached =
+                        attached.map(|place| Word { text: place.to_owned(), ..word.clone() });
+                    attached.iter().for_each(&mut add);
+                }
+            }
+        }
+        known
     }
-    if reads_a_script(base_name(&program.text)) {
-        let candidates = arguments.iter().filter(|word| {
-            matches!(word.shape, Shape::Literal | Shape::Home) && !word.text.starts_with('-')
+
+    /// What variables have programs run, also those that `env` and `export` set.
+    fn add_variables(&mut self, command: &SimpleCommand) {
+        let before = command.assignments.iter().map(|one| (one.name.as_str(), one.value.clone()));
+        let behind = command.words.iter().filter_map(|word| {
+            let (name, value) = word.text.split_once('=')?;
+            Some((name, Word { text: value.to_owned(), shape: word.shape }))
         });
-        let candidates: Vec<String> = candidates.map(|word| word.text.clone()).collect();
-        if !candidates.is_empty() {
-            found.push(candidates);
+        for (name, value) in before.chain(behind) {
+            let pieces = value.text.split([':', ' ', '=', ',']);
+            let pieces = pieces.filter(|piece| !piece.is_empty() && !piece.contains(['$', '`']));
+            let pieces = pieces.map(str::to_owned);
+            match name {
+                "PATH" => self.path.extend(pieces),
+                _ if LOADING.contains(&name) => {
+                    self.unknown |= !is_known(&value);
+                    self.files.extend(pieces);
+                }
+                _ => self.words.extend(pieces),
+            }
         }
     }
-    found
+
+    /// One command, the last of `line` or inside of that one.
+    fn add(&mut self, command: &SimpleCommand, line: &[SimpleCommand]) {
+        let Some(program) = command.words.first() else { return };
+        let name = base_name(&program.text);
+        self.obeys |= obeys_recipes(name);
+        if !is_known(program) {
+            self.unknown = true;
+        } else if program.text.contains('/') {
+            self.files.insert(program.text.clone());
+        } else {
+            self.programs.insert(program.text.clone());
+        }
+        for (at, word) in command.words.iter().enumerate() {
+            let inner = base_name(&word.text);
+            let is_dot = matches!(inner, "." | "source");
+            if !is_known(word) || !reads_a_script(inner) || (at > 0 && is_dot) {
+                continue;
+            }
+            let script = self.script(inner, &command.words[at + 1..], at == 0);
+            if at > 0 {
+                continue;
+            }
+            self.add_redirections(command);
+            if script == Script::Input {
+                self.add_input(line);
+            }
+        }
+        if !HANDLING.contains(&name) {
+            let known = command.words.iter().skip(1).filter(|word| is_known(word));
+            self.words.extend(known.map(|word| word.text.clone()));
+        }
+    }
+
+    /// Files that an interpreter is fed with.
+    fn add_redirections(&mut self, command: &SimpleCommand) {
+        use RedirectionKind::{Read, ReadWrite};
+        let fed = command.redirections.iter().filter(|one| matches!(one.kind, Read | ReadWrite));
+        for redirection in fed {
+            self.unknown |= !is_known(&redirection.target);
+            self.files.insert(redirection.target.text.clone());
+        }
+    }
+
+    /// What is piped into the last command of `line`, which is run.
+    fn add_input(&mut self, line: &[SimpleCommand]) {
+        let mut at = line.len() - 1;
+        while at > 0 && matches!(line[at].connective, Connective::Pipe | Connective::PipeBoth) {
+            at -= 1;
+            let command = &line[at];
+            let quotes = command.program().is_some_and(|name| QUOTING.contains(&base_name(name)));
+            self.unknown |= !quotes || !command.words.iter().all(is_known);
+            self.files.extend(command.words.iter().skip(1).map(|word| word.text.clone()));
+            self.add_redirections(command);
+        }
+    }
+
+    /// The words behind an interpreter's name that may be its script, and what options load. A word
+    /// behind an option may be the option's value, so both it and the next one count.
+    fn script(&mut self, name: &str, words: &[Word], surely: bool) -> Script {
+        if matches!(name, "make" | "gmake") {
+            self.files.extend(MAKEFILES.map(str::to_owned));
+        }
+        let mut may_be_value = false;
+        let mut found = Script::Input;
+        for word in words {
+            let text = word.text.as_str();
+            match text {
+                "--" => may_be_value = false,
+                "-" => return Script::Input,
+                _ if is_known(word) && text.starts_with(['-', '+']) => {
+                    let value = text.split_once('=').map(|(_, value)| value);
+                    let attached = text.get(2..).filter(|rest| !rest.is_empty());
+                    self.files.extend(value.into_iter().chain(attached).map(str::to_owned));
+                    if is_code(name, text) {
+                        return Script::Named;
+                    }
+                    may_be_value = true;
+                    if name.starts_with("python") && !text.starts_with("--") && text.ends_with('m')
+                    {
+                        found = Script::Module;
+                    }
+                }
+                // Every version of it builds what it is told to: only an option names a recipe.
+                _ if matches!(name, "make" | "gmake") && !may_be_value => found = Script::Named,
+                _ => {
+                    self.unknown |= surely && !is_known(word);
+                    self.files.insert(text.to_owned());
+                    if found == Script::Module {
+                        let file = text.replace('.', "/");
+                        let places = [".py", "/__main__.py", "/__init__.py"];
+                        self.files.extend(places.map(|end| format!("{file}{end}")));
+                        return Script::Named;
+                    }
+                    let is_input = text.starts_with("/dev/") || text.starts_with("/proc/");
+                    found = if is_input { Script::Input } else { Script::Named };
+                    let is_verb = matches!(name, "bun" | "deno" | "tsx")
+                        && text.bytes().all(|byte| byte.is_ascii_lowercase());
+                    if !may_be_value && !is_verb && !matches!(name, "make" | "gmake") {
+                        return found;
+                    }
+                    may_be_value = false;
+                }
+            }
+        }
+        if matches!(name, "make" | "gmake") { Script::Named } else { found }
+    }
 }
+
+/// Where an interpreter finds what it runs.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Script {
+    /// A word names it, or is it.
+    Named,
+    /// The next word is a module of Python's.
+    Module,
+    /// It reads it.
+    Input,
+}
+
+/// Whether the program gets this text, or a path below home.
+fn is_known(word: &Word) -> bool {
+    match word.shape {
+        Shape::Literal => true,
+        Shape::Home => !word.text.contains(['$', '`', '*', '?', '[', '{']),
+        Shape::Pattern | Shape::Dynamic => false,
+    }
+}
+
+/// Whether what follows an option is code, so that no word after it is a script.
+fn is_code(name: &str, option: &str) -> bool {
+    let letter = match name.trim_end_matches(|end: char| end.is_ascii_digit() || end == '.') {
+        "python" => 'c',
+        "lua" | "node" | "perl" | "ruby" => 'e',
+        "php" => 'r',
+        _ => return false,
+    };
+    !option.starts_with("--") && option.ends_with(letter)
+}
+
+/// Interpreters that are not in the table of those that take code in an argument. Sorted.
+const OTHERS: &[&str] = &[
+    ".", "Rscript", "elixir", "expect", "gdb", "gmake", "groovy", "guile", "java", "julia", "make",
+    "mono", "octave", "scala", "source", "swift", "ts-node", "tsx", "wish",
+];
 
 fn reads_a_script(name: &str) -> bool {
     let plain = name.trim_end_matches(|end: char| end.is_ascii_digit() || end == '.');
-    matches!(name, "." | "source" | "make" | "gmake" | "Rscript" | "julia" | "ts-node" | "tsx")
+    OTHERS.contains(&name)
         || shell_of(name).is_some()
         || INTERPRETERS.iter().any(|interpreter| [name, plain].contains(interpreter))
 }
@@ -70,34 +292,110 @@ mod tests {
     use super::*;
     use crate::script::read;
 
-    fn found(argv: &[&str]) -> Vec<Vec<String>> {
+    fn found(argv: &[&str]) -> Runs {
         let argv: Vec<String> = argv.iter().map(ToString::to_string).collect();
-        runs(&read(&argv)).files
+        runs(&read(&argv))
+    }
+
+    fn in_bash(script: &str) -> Runs {
+        found(&["bash", "-c", script])
+    }
+
+    #[track_caller]
+    fn assert_named(runs: &Runs, files: &[&str]) {
+        for file in files {
+            assert!(runs.files.contains(*file), "{file}: {runs:?}");
+        }
+        assert!(!runs.unknown, "{runs:?}");
     }
 
     #[test]
     fn programs_with_a_path_and_scripts_of_interpreters_are_named() {
-        assert_eq!(found(&["./build.sh", "--fast"]), [["./build.sh"]]);
-        assert_eq!(
-            found(&["python3.12", "-W", "ignore", "gen.py", "in"]),
-            [["ignore", "gen.py", "in"]]
-        );
-        assert_eq!(found(&["bash", "-x", "a.sh"]), [["a.sh"]]);
-        assert_eq!(found(&["env", "A=b", "timeout", "9", "tools/x"]), [["tools/x"]]);
-        assert_eq!(found(&["ls", "-l", "a.sh"]), [] as [Vec<String>; 0]);
+        assert_named(&found(&["./build.sh", "--fast"]), &["./build.sh"]);
+        assert_named(&found(&["bash", "-x", "a.sh"]), &["a.sh"]);
+        assert_named(&found(&["env", "A=b", "timeout", "9", "tools/x"]), &["tools/x"]);
+        assert_named(&found(&["bun", "run", "a.ts"]), &["a.ts"]);
+        assert_named(&found(&["java", "-jar", "a.jar"]), &["a.jar"]);
+        assert_named(&found(&["make", "-f", "a.mk", "-k"]), &["a.mk", "Makefile"]);
+        assert_named(&found(&["python3", "-Im", "a.b"]), &["a/b.py", "a/b/__main__.py"]);
+        assert_named(&found(&["some-wrapper", "python3", "a.py"]), &["a.py"]);
+        let listed = found(&["ls", "-l", "a.sh"]);
+        assert!(listed.files.is_empty() && listed.words.contains("a.sh"), "{listed:?}");
+    }
+
+    #[test]
+    fn the_value_of_an_option_does_not_stand_for_the_script() {
+        let runs = found(&["python3.12", "-W", "ignore", "gen.py", "in"]);
+        assert_named(&runs, &["ignore", "gen.py"]);
+        assert!(!runs.files.contains("in"), "{runs:?}");
+        assert_named(&found(&["node", "-r", "./hook.js", "main.js"]), &["./hook.js", "main.js"]);
+        assert_named(&found(&["node", "--require=./hook.js", "a.js"]), &["./hook.js", "a.js"]);
+        assert_named(&found(&["ruby", "-r./hook", "a.rb"]), &["./hook", "a.rb"]);
+        assert_named(&found(&["bash", "-o", "pipefail", "--", "a.sh"]), &["pipefail", "a.sh"]);
+        assert!(!found(&["python3", "-c", "print(1)", "a.json"]).files.contains("a.json"));
+        assert!(!found(&["make", "all.o"]).files.contains("all.o"));
     }
 
     #[test]
     fn scripts_of_a_shell_are_read() {
-        let script = "cd sub && ./one.sh; sudo ./two.sh | sh three.sh; . ./four";
-        let argv = ["bash", "-lc", script].map(str::to_owned);
-        let Runs { files: found, from } = runs(&read(&argv));
-        assert_eq!(from, ["sub"]);
-        for file in ["./one.sh", "./two.sh", "three.sh", "./four"] {
-            assert!(
-                found.iter().any(|words| words.contains(&file.to_owned())),
-                "{file}: {found:?}"
-            );
+        let runs = in_bash("cd -P sub && ./one.sh; sudo ./two.sh | sh three.sh; . ./four; cd -- ~");
+        assert_eq!(runs.from, ["sub", "~"]);
+        assert_named(&runs, &["./one.sh", "./two.sh", "three.sh", "./four"]);
+        let mut from = in_bash("make -C sub; env --chdir=deep ./x").from;
+        from.dedup();
+        assert_eq!(from, ["sub", "deep"]);
+    }
+
+    #[test]
+    fn what_is_fed_into_an_interpreter_is_named() {
+        assert_named(&in_bash("bash < a.sh"), &["a.sh"]);
+        assert_named(&in_bash("python3 - < a.py"), &["a.py"]);
+        assert_named(&in_bash("cat a.sh b.sh | grep -v x | sudo bash -s"), &["a.sh", "b.sh"]);
+        assert_named(&in_bash("cat a.sh | bash /dev/stdin"), &["a.sh"]);
+        assert!(in_bash("./make-script | sh").unknown);
+        assert!(!in_bash("cat a.json | python3 tool.py").files.contains("a.json"));
+    }
+
+    #[test]
+    fn variables_that_load_files_are_named() {
+        assert_named(&in_bash("BASH_ENV=./env bash a.sh"), &["./env", "a.sh"]);
+        assert_named(&found(&["env", "LD_PRELOAD=./a.so", "ls"]), &["./a.so"]);
+        assert_named(&in_bash("NODE_OPTIONS=--require=./a.js node b.js"), &["./a.js", "b.js"]);
+        assert!(in_bash("PATH=./bin:$PATH tool").path.contains("./bin"));
+        assert!(in_bash("tool").programs.contains("tool"));
+        assert!(in_bash("LD_PRELOAD=$X ls").unknown);
+    }
+
+    #[test]
+    fn a_name_that_shows_only_when_the_command_runs_is_not_known() {
+        for script in [
+            "bash $X",
+            "for f in a.sh b.sh; do bash \"$f\"; done",
+            "./tests/*.sh",
+            "bash te*.sh",
+            "$X",
+            "cd $X && ./a.sh",
+            "ls *.sh | xargs bash",
+            "find . -name '*.sh' -exec {} ';'",
+            ". ~/$X",
+        ] {
+            assert!(in_bash(script).unknown, "{script}");
         }
+        for script in ["echo $X", "cd $X && ls", "python3 a.py $X", "for f in *; do cat $f; done"] {
+            assert!(!in_bash(script).unknown, "{script}");
+        }
+    }
+
+    #[test]
+    fn programs_that_obey_recipes_are_told_apart() {
+        for script in ["make test", "cd sub && npm test", "timeout 9 cargo test"] {
+            assert!(in_bash(script).obeys, "{script}");
+        }
+        assert!(!in_bash("./deploy.sh; curl x; ls").obeys);
+    }
+
+    #[test]
+    fn the_tables_are_sorted() {
+        assert!([QUOTING, HANDLING, LOADING, OTHERS].iter().all(|table| table.is_sorted()));
     }
 }

@@ -68,7 +68,8 @@ pub(super) fn uncovered<'a>(rule: &Rule, command: &'a SimpleCommand) -> Option<&
     let words = &command.words;
     let name = name_of(&words.first()?.text);
     let at = rule.pattern.len();
-    let runs = running::word_from(words, &name, at);
+    let tells = || words.get(at..)?.iter().find(|word| running::tells(word));
+    let runs = running::word_from(words, &name, at).or_else(tells);
     if rule.sandbox == RuleSandbox::Keep {
         return runs;
     }

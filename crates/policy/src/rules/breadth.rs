@@ -404,10 +404,16 @@ pub(super) fn may_leave(prefix: &[&str]) -> bool {
 pub(super) fn obeys_files(program: &str) -> bool {
     let name = name_of(program);
     let name = without_version(&name);
-    OBEYS_FILES.contains(&name)
+    obeys_recipes(name)
         || has_directory(program)
         || wrapper::runs_another(name, "")
         || matches!(program_need(program), Some(Script))
+}
+
+/// Whether a program of this name reads what it does from the directory that it is called in.
+pub(crate) fn obeys_recipes(name: &str) -> bool {
+    let name = name_of(name);
+    OBEYS_FILES.contains(&without_version(&name))
 }
 
 /// Programs that read what they do from the directory that they are called in. Sorted.

@@ -227,6 +227,8 @@ pub fn obeys_files(program: &str) -> bool {
     breadth::obeys_files(program)
 }
 
+pub(crate) use breadth::obeys_recipes;
+
 impl Extend<Rule> for Rules {
     fn extend<T: IntoIterator<Item = Rule>>(&mut self, rules: T) {
         for rule in rules {

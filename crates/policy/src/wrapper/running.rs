@@ -50,18 +50,59 @@ const LINKING: &[&str] = &[
     "--ldflags",
 ];
 
+/// What has a compiler load or run something: wrappers, plugins, files of options, other linkers.
+const COMPILING: &[&str] = &[
+    "-wrapper",
+    "--wrapper",
+    "-fplugin",
+    "-fpass-plugin",
+    "-iplugindir",
+    "-specs",
+    "--specs",
+    "-B",
+    "@",
+    "-fuse-ld",
+    "--ld-path",
+    "-Xlinker",
+    "-Xclang",
+    "-Wl,-plugin",
+    "-Wl,--plugin",
+];
+
+const ARCHIVING: &[&str] = &[
+    "checkpoint-action",
+    "info-script",
+    "new-volume-script",
+    "rmt-command",
+    "rsh-command",
+    "to-command",
+    "use-compress-program",
+];
+
 /// Sorted by program.
 #[rustfmt::skip]
 const RUNNING: &[Running] = &[
+    Running { starts: &["--on-"], ..of("aria2c") },
+    Running { starts: &["--run_under"], ..of("bazel") },
+    Running { letters: "FI", long: ARCHIVING, ..of("bsdtar") },
+    Running { starts: COMPILING, ..of("c++") },
     Running { long: &["config"], ..of("cargo") },
-    Running { starts: &["-wrapper", "-fplugin", "-specs", "--specs", "-B", "@"], ..of("cc") },
-    Running { starts: &["-wrapper", "-fplugin", "-specs", "--specs", "-B", "@"], ..of("clang") },
+    Running { holds: &["linker="], ..after("cargo", &["rustc"]) },
+    Running { starts: COMPILING, ..of("cc") },
+    Running { starts: COMPILING, ..of("clang") },
+    Running { starts: COMPILING, ..of("clang++") },
+    Running { starts: &["-E", "-P", "-DCMAKE_C_COMPILER", "-DCMAKE_CXX_COMPILER", "-DCMAKE_MAKE_PROGRAM", "-DCMAKE_TOOLCHAIN_FILE"], ..of("cmake") },
+    Running { long: &["rsh-command"], ..of("cpio") },
+    Running { letters: "S", long: &["build-and-test", "test-command"], ..of("ctest") },
     Running { letters: "K", long: &["config"], ..of("curl") },
     Running { letters: "xX", long: &["exec", "exec-batch"], ..of("fd") },
     Running { letters: "xX", long: &["exec", "exec-batch"], ..of("fdfind") },
     Running { starts: &["-exec", "-ok"], ..of("find") },
-    Running { starts: &["-wrapper", "-fplugin", "-specs", "--specs", "-B", "@"], ..of("gcc") },
+    Running { long: &["bind", "preview"], ..of("fzf") },
+    Running { starts: COMPILING, ..of("g++") },
+    Running { starts: COMPILING, ..of("gcc") },
     Running { starts: &["-exec", "-ok"], ..of("gfind") },
+    Running { starts: COMPILING, ..of("gfortran") },
     Running { long: &["exec-path", "config-env"], ..of("git") },
     Running { long: &["exec"], ..after("git", &["archive"]) },
     Running { starts: &["run"], ..after("git", &["bisect"]) },
@@ -75,20 +116,84 @@ const RUNNING: &[Running] = &[
     Running { letters: "x", long: &["exec"], ..after("git", &["rebase"]) },
     Running { long: &["cc-cmd", "header-cmd", "sendmail-cmd", "smtp-server", "to-cmd"], ..after("git", &["send-email"]) },
     Running { starts: &["foreach"], ..after("git", &["submodule"]) },
+    Running { letters: "bd", long: &["browser", "httpd"], ..after("git", &["instaweb"]) },
+    Running { long: &["ext-diff", "filters", "textconv"], ..after("git", &["cat-file", "diff", "diff-files", "diff-index", "diff-tree", "grep", "log", "show", "stash"]) },
+    Running { holds: &["ext::"], ..of("git") },
     Running { starts: LINKING, ..of("go") },
+    Running { starts: &["-I", "--init-script"], ..of("gradle") },
+    Running { letters: "FI", long: ARCHIVING, ..of("gtar") },
+    Running { long: &["post-renderer"], ..of("helm") },
+    Running { letters: "e", long: &["config", "remotecmd", "ssh"], ..of("hg") },
+    Running { letters: "f", long: &["justfile", "set", "shell", "shell-arg"], ..of("just") },
     Running { long: &["kubeconfig"], ..of("kubectl") },
+    Running { starts: &["-shell-escape", "--shell-escape", "-enable-write18", "--enable-write18"], ..of("latex") },
+    Running { long: &["plugin"], starts: &["-plugin", "@"], ..of("ld") },
+    Running { starts: &["-shell-escape", "--shell-escape", "-enable-write18", "--enable-write18"], ..of("lualatex") },
     Running { letters: "PH", long: &["html", "pager"], ..of("man") },
+    Running { long: &["python-executable"], ..of("mypy") },
     Running { long: &["git", "init-module", "node-options", "script-shell"], ..of("npm") },
     Running { starts: &["-engine", "-provider"], ..of("openssl") },
+    Running { letters: "FL", long: &["filter", "lua-filter", "pdf-engine"], ..of("pandoc") },
+    Running { starts: &["-shell-escape", "--shell-escape", "-enable-write18", "--enable-write18"], ..of("pdflatex") },
+    Running { long: &["python"], ..of("pip") },
+    Running { starts: &["-E", "-R", "-e", "-f", "-r", "--execute", "--libdir", "--rakefile", "--require"], ..of("rake") },
     Running { long: &["hostname-bin", "pre"], ..of("rg") },
     Running { letters: "e", long: &["rsh", "rsync-path"], ..of("rsync") },
+    Running { holds: &["linker=", "plugin"], ..of("rustc") },
     Running { letters: "FS", holds: SSH, ..of("scp") },
     Running { letters: "FS", holds: SSH, ..of("sftp") },
     Running { long: &["compress-program"], ..of("sort") },
+    Running { long: &["filter"], ..of("split") },
     Running { letters: "FI", holds: SSH, ..of("ssh") },
-    Running { letters: "FI", long: &["checkpoint-action", "info-script", "new-volume-script", "rmt-command", "rsh-command", "to-command", "use-compress-program"], ..of("tar") },
+    Running { long: &["config-dir", "config-option", "diff-cmd", "diff3-cmd", "editor-cmd"], ..of("svn") },
+    Running { letters: "FI", long: ARCHIVING, ..of("tar") },
+    Running { letters: "z", long: &["postrotate-command"], ..of("tcpdump") },
+    Running { starts: &["-shell-escape", "--shell-escape", "-enable-write18", "--enable-write18"], ..of("tex") },
+    Running { letters: "p", long: &["python"], ..of("uv") },
+    Running { letters: "e", long: &["config", "execute", "use-askpass"], ..of("wget") },
+    Running { starts: &["-shell-escape", "--shell-escape", "-enable-write18", "--enable-write18"], ..of("xelatex") },
+    Running { long: &["config-locations", "downloader", "exec", "external-downloader", "ffmpeg-location", "netrc-cmd", "plugin-dirs"], ..of("youtube-dl") },
+    Running { long: &["config-locations", "downloader", "exec", "external-downloader", "ffmpeg-location", "netrc-cmd", "plugin-dirs"], ..of("yt-dlp") },
     Running { long: &["unzip-command"], starts: &["-TT"], ..of("zip") },
 ];
+
+/// Parts of the names of options that say that something is run. Sorted.
+const TELLING: &[&str] = &[
+    "askpass",
+    "cmd",
+    "command",
+    "compiler",
+    "editor",
+    "exec",
+    "executable",
+    "execute",
+    "hook",
+    "hooks",
+    "interpreter",
+    "launcher",
+    "linker",
+    "pager",
+    "plugin",
+    "plugins",
+    "preload",
+    "program",
+    "rsh",
+    "runner",
+    "shell",
+    "ssh",
+    "wrapper",
+];
+
+/// Whether an option of a program that nobody may have looked at says by its name that it runs
+/// something, and what: `--password-command=x`.
+pub(crate) fn tells(word: &Word) -> bool {
+    let Some(long) = word.text.strip_prefix("--") else { return false };
+    let (name, value) =
+        long.split_once('=').map_or((long, None), |(name, value)| (name, Some(value)));
+    // `--no-pager` is the opposite.
+    let is_off = name.starts_with("no-") || matches!(value, Some("false" | "no" | "never" | "0"));
+    !is_off && name.split(['-', '_', '.']).any(|part| TELLING.contains(&part))
+}
 
 /// The programs that have such options.
 pub(crate) fn is_known(name: &str) -> bool {
@@ -115,8 +220,10 @@ pub(super) fn scripts<'a>(words: &'a [Word], name: &str) -> Vec<&'a str> {
 }
 
 fn rows(name: &str) -> impl Iterator<Item = &'static Running> {
-    let start = RUNNING.partition_point(|row| row.program < name);
-    RUNNING[start..].iter().take_while(move |row| row.program == name)
+    // `gcc-12` is gcc, and `pip3` is pip.
+    let plain = name.trim_end_matches(|end: char| end.is_ascii_digit() || end == '.' || end == '-');
+    let start = RUNNING.partition_point(|row| row.program < plain);
+    RUNNING[start..].iter().take_while(move |row| row.program == plain)
 }
 
 /// Whether the word at an index is such an option: if it is, with the command that it names, where
@@ -185,6 +292,7 @@ mod tests {
     #[test]
     fn the_table_is_sorted_so_that_it_can_be_searched() {
         assert!(RUNNING.is_sorted_by_key(|row| row.program));
+        assert!(TELLING.is_sorted());
     }
 
     #[test]
@@ -217,6 +325,14 @@ mod tests {
             "find . -exec x ;",
             "find . -okdir x ;",
             "sort --compress-p=x",
+            "gcc-12 a.c -wrapper x",
+            "g++ a.cc -fplugin=x",
+            "rustc a.rs -Clinker=x",
+            "split a --filt=x",
+            "pip3 install --python x a",
+            "git fetch ext::x",
+            "git log --ext-diff",
+            "gtar xf a --to-command=x",
         ] {
             assert!(found(line).is_some(), "{line}");
         }
@@ -230,6 +346,11 @@ mod tests {
             "find . -name x",
             "tar xf a",
             "rsync -av a b",
+            "gcc -O2 -Wall -o a a.c",
+            "make -j8 test V=1",
+            "pip install -U a",
+            "git diff --stat",
+            "cmake -S . -B build -DCMAKE_BUILD_TYPE=Release",
         ] {
             assert_eq!(found(line), None, "{line}");
         }

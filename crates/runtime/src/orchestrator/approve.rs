@@ -5,7 +5,7 @@ use super::{ApprovalCtx, ToolCtx, ToolRuntime};
 use crate::approval::Answer;
 use crate::audit::{DecidedBy, Decision, DecisionKind, Record};
 use sandgate_policy::Permission;
-use sandgate_policy::{Approvable, ApprovalKey, Content};
+use sandgate_policy::{Approvable, ApprovalKey, Content, Remembered};
 use sandgate_policy::{ApprovalRequirement, BypassSandbox, Terms};
 use sandgate_protocol::{AnsweredBy, CodexErr, ReviewDecision, visible_line};
 
@@ -46,7 +46,14 @@ where
         return permitted(Permission::without_asking(&requirement));
     };
     let keys = request.approval_keys();
-    let remembered = ctx.services.approvals().look_up(config.approval_policy, &keys);
+    let lasts = request.lasts(match without_sandbox {
+        true => BypassSandbox::Yes,
+        false => BypassSandbox::No,
+    });
+    let remembered = match lasts {
+        true => ctx.services.approvals().look_up(config.approval_policy, &keys),
+        false => Remembered::Nothing,
+    };
     if request.should_bypass_approval(config.approval_policy, remembered) {
         let yes = ReviewDecision::ApprovedForSession;
         record(DecisionKind::ApprovedForSession, DecidedBy::Cache, 1, ctx)?;
@@ -69,12 +76,15 @@ where
         grant_offer: None,
         risk: None,
         without_sandbox,
+        only_once: !lasts,
     };
     let answer = tool.start_approval_async(request, approval, ctx).await;
     record_answer(&answer, 1, ctx)?;
     let decision = yes_or_error(answer, reason)?;
     refuse_if_changed(request, &keys)?;
-    ctx.services.approvals().record(&decision, &keys);
+    if lasts {
+        ctx.services.approvals().record(&decision, &keys);
+    }
     if decision == ReviewDecision::ApprovedWithRule
         && let Some(rule) = &proposed_rule
     {

@@ -52,6 +52,8 @@ where
         grant_offer: offer,
         risk: tool.assess_risk(request, output, denials, ctx).await,
         without_sandbox: true,
+        // A question about what was blocked offers no yes for the session anyway.
+        only_once: false,
     };
     let reason = approval.reason.clone();
     let asked = request.approval_keys();

@@ -212,6 +212,7 @@ impl ToolCtx<'_> {
             proposed_rule: None,
             grant_offer: None,
             without_sandbox: false,
+            only_once: false,
             // Who asks is known when it is asked.
             agent: None,
         }
@@ -272,4 +273,6 @@ pub struct ApprovalCtx<'a> {
     pub risk: Option<RiskAssessment>,
     /// Whether a plain yes means to run without the sandbox.
     pub without_sandbox: bool,
+    /// Whether a yes holds for this once, whatever it says.
+    pub only_once: bool,
 }

@@ -5,7 +5,7 @@ mod worked_example;
 
 use crate::approval::{Answer, Question, resolved_command_text};
 use crate::audit::{Began, CallAsked, DecidedBy, Ended, Granted, Judged, Record, RiskClass};
-use crate::contents::contents;
+use crate::contents::{contents, files};
 use crate::environment::keep_to_reading;
 use crate::orchestrator::{
     ApprovalCtx, Attempted, FirstAttempt, RiskQuestion, SandboxAttempt, Sandboxable, ToolCtx,
@@ -293,6 +293,14 @@ impl Approvable for ShellRequest {
         }]
     }
 
+    /// Not where a file is run that is not known yet; and outside the sandbox not where the program reads
+    /// what it does from files that commands inside can write.
+    fn lasts(&self, bypass_sandbox: BypassSandbox) -> bool {
+        let runs = runs(&self.judgement.reading);
+        let obeys = bypass_sandbox == BypassSandbox::Yes && runs.obeys;
+        !obeys && files(&runs, &self.params).complete
+    }
+
     fn approval_requirement(&self, terms: &Terms<'_>) -> ApprovalRequirement {
         requirement(&self.judgement, terms, self.proposed.clone())
     }
@@ -326,6 +334,7 @@ impl ToolRuntime<ShellRequest> for CommandTool {
             proposed_rule: approval.proposed_rule,
             grant_offer: approval.grant_offer,
             without_sandbox: approval.without_sandbox,
+            only_once: approval.only_once,
             ..ctx.question(params.command.clone(), text, params.cwd.clone(), &approval.reason)
         };
         ctx.ask(Question::Exec(Box::new(question))).await

@@ -135,6 +135,7 @@ mod tests {
                 network: false,
             }),
             without_sandbox: true,
+            only_once: false,
             agent: None,
         };
         let event = Event::ExecApprovalRequest(Box::new(request));

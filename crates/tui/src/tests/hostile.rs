@@ -82,6 +82,7 @@ proptest! {
             reason: sandgate_protocol::visible(&words),
             justification: Some(sandgate_protocol::visible(&words)),
             without_sandbox: true,
+            only_once: false,
             agent: Some(words.clone()),
             cwd: words.clone().into(),
             proposed_rule: Some(vec!["git".to_owned(), words.clone()]),

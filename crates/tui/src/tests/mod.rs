@@ -190,6 +190,7 @@ pub(super) fn question(id: &str, command: &str) -> ExecApprovalRequest {
         proposed_rule: Some(vec!["git".to_owned(), "push".to_owned()]),
         grant_offer: None,
         without_sandbox: false,
+        only_once: false,
         agent: None,
     }
 }
@@ -214,6 +215,7 @@ pub(super) fn blocked(id: &str) -> ExecApprovalRequest {
             network: true,
         }),
         without_sandbox: true,
+        only_once: false,
         agent: Some("review-1".to_owned()),
         ..question(id, "git push origin main")
     }

@@ -16,7 +16,7 @@ use crate::tools::command::{AskedCommand, CommandTool, ShellRequest, may_write};
 use crate::tools::registry::{ToolFuture, ToolHandler, ToolInvocation, ToolSpec};
 use crate::unified_exec::wake_when_printed;
 use crate::unified_exec::{Kept, LiveEntry, ReservedId, Writes};
-use sandgate_policy::{Approvable, ApprovalKey, ApprovalRequirement, Extras, Terms};
+use sandgate_policy::{Approvable, ApprovalKey, ApprovalRequirement, BypassSandbox, Extras, Terms};
 use sandgate_process::{LiveStdio, Login};
 use sandgate_protocol::{
     AskForApproval, CodexErr, CommandText, Denials, ExecCommandToolCallParams, ExecExpiration,
@@ -171,6 +171,10 @@ impl Approvable for LiveRequest {
             }
         }
         keys
+    }
+
+    fn lasts(&self, bypass_sandbox: BypassSandbox) -> bool {
+        self.command.lasts(bypass_sandbox)
     }
 
     fn approval_requirement(&self, terms: &Terms<'_>) -> ApprovalRequirement {

@@ -15,7 +15,9 @@ use crate::orchestrator::{
 use crate::request::{CommandInput, CommandLine};
 use crate::tools::command::{AskedCommand, CommandTool, ShellRequest};
 use crate::unified_exec::LiveEntry;
-use sandgate_policy::{Approvable, ApprovalKey, ApprovalRequirement, SandboxAvailability, Terms};
+use sandgate_policy::{
+    Approvable, ApprovalKey, ApprovalRequirement, BypassSandbox, SandboxAvailability, Terms,
+};
 use sandgate_process::Login;
 use sandgate_protocol::{
     AskForApproval, CodexErr, Denials, ExecExpiration, SandboxPermissions, SandboxPolicy,
@@ -157,6 +159,11 @@ impl Approvable for TypedInput {
             }
         }
         keys
+    }
+
+    fn lasts(&self, _: BypassSandbox) -> bool {
+        // What has no key is not remembered in any case.
+        self.kind == Kind::Unclear || self.request.lasts(BypassSandbox::Yes)
     }
 
     fn approval_requirement(&self, terms: &Terms<'_>) -> ApprovalRequirement {
