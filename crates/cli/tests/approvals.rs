@@ -384,12 +384,12 @@ fn a_cage_holds_no_lock_of_ours() {
         }
         assert!(seen.iter().any(|line| line.contains("/desk/")), "{seen:?}");
     };
-    closed(&world.sandgate(&["sandbox", "--full-auto", "--", "python3", "-c", try_it]).stdout());
+    closed(world.sandgate(&["sandbox", "--full-auto", "--", "python3", "-c", try_it]).stdout());
     let sandgate = world.program(["sandbox", "--full-auto", "--", "python3", "-c", try_it]);
     let mut alone = world.other("python3");
     alone.args(["-c", include_str!("support/without_namespaces.py")]);
     alone.arg(sandgate.get_program()).args(sandgate.get_args());
-    closed(&Running::start(&mut alone).wait().stdout());
+    closed(Running::start(&mut alone).wait().stdout());
     assert_eq!(world.sandgate(&["session", "stop"]).code, Some(0));
 }
 

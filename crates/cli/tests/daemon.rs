@@ -383,7 +383,7 @@ const HONEST: [&str; 10] = [
     r#"{"type":"type","params":{"process_id":"d1","input":"touch made\n"},"typed":""}"#,
 ];
 
-/// spec DAEMON.14: Whatever is said on one connection, nothing is run and no process is ended or typed to, and the next
+/// spec DAEMON.15: Whatever is said on one connection, nothing is run and no process is ended or typed to, and the next
 /// connection is answered.
 #[test]
 fn nothing_that_is_said_ends_the_daemon() {

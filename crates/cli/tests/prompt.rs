@@ -339,7 +339,7 @@ fn whoever_stopped_a_command_is_not_asked() {
     assert_eq!(code, Some(130));
 }
 
-/// spec SANDBOX.99: At a terminal, a command that failed and was refused to write in read-only mode ends with what
+/// spec SANDBOX.100: At a terminal, a command that failed and was refused to write in read-only mode ends with what
 /// was blocked and with how to let it.
 #[test]
 fn a_confined_command_says_how_it_could_write() {
