@@ -57,13 +57,23 @@ fn install(filter: &[sock_filter], flags: libc::c_ulong) -> Result<OwnedFd, Errn
     made.and_then(descriptor)
 }
 
-/// Asks for the two processes to take turns on one processor, which is faster for short answers.
-/// Kernels before 6.6 know no such thing.
-pub(crate) fn take_turns(listener: BorrowedFd<'_>) {
-    const SYNC_WAKE_UP: u64 = 1;
+/// Where the kernel wakes whoever waits for a question or an answer.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Wake {
+    /// On the processor of the one that wakes it, which is about to wait itself.
+    Here,
+    /// Wherever the kernel likes.
+    Anywhere,
+}
+
+/// Says where to wake from now on. Kernels before 6.6 know no such thing.
+pub(crate) fn wake(listener: BorrowedFd<'_>, place: Wake) {
+    /// `SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP`.
+    const HERE: u64 = 1;
+    let flags = if place == Wake::Here { HERE } else { 0 };
     let request = libc::SECCOMP_IOCTL_NOTIF_SET_FLAGS;
     // SAFETY: only integers.
-    let _ = unsafe { call!(libc::SYS_ioctl, Fd(listener), request, SYNC_WAKE_UP) };
+    let _ = unsafe { call!(libc::SYS_ioctl, Fd(listener), request, flags) };
 }
 
 /// Takes the next question. Waits for one: only to be called when the descriptor is readable.

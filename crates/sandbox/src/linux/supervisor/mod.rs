@@ -25,11 +25,12 @@ mod sockets;
 mod tests;
 mod text;
 mod thread;
+mod turns;
 
 use super::Mode;
 use super::seccomp::{self, Beneath};
 use crate::roots::is_protected_bytes;
-use crate::sys::notify::{self, Asked, Reply};
+use crate::sys::notify::{self, Asked, Reply, Wake};
 use evidence::Evidence;
 use files::Files;
 use pending::Pending;
@@ -44,6 +45,7 @@ use std::ffi::CStr;
 use std::net::IpAddr;
 use std::time::Duration;
 use text::PathText;
+use turns::Turns;
 
 /// How many calls are answered before the caller gets a turn.
 const MOST_IN_A_ROW: usize = 32;
@@ -146,6 +148,7 @@ pub struct Supervisor<'a> {
     listener: Option<OwnedFd>,
     scope: Scope<'a>,
     pending: Pending,
+    turns: Turns,
     evidence: Evidence,
     /// What the call at hand is about.
     target: PathText,
@@ -160,14 +163,20 @@ impl<'a> Supervisor<'a> {
     /// none. Looking into its processes stays, and taking away mounts at the end: neither is asked for
     /// by anything that is done for a command.
     pub fn new(listener: OwnedFd, scope: Scope<'a>) -> Self {
-        notify::take_turns(listener.as_fd());
+        notify::wake(listener.as_fd(), Wake::Here);
         if let Ok(mut sets) = rustix::thread::capabilities(None) {
             sets.effective &= CapabilitySet::SYS_PTRACE | CapabilitySet::SYS_ADMIN;
             // Who has no capabilities has none to give up.
             let _ = rustix::thread::set_capabilities(None, sets);
         }
-        let (pending, evidence) = (Pending::new(), Evidence::new());
-        Self { listener: Some(listener), scope, pending, evidence, target: PathText::new() }
+        Self {
+            listener: Some(listener),
+            scope,
+            pending: Pending::new(),
+            turns: Turns::new(),
+            evidence: Evidence::new(),
+            target: PathText::new(),
+        }
     }
 
     /// What to poll, and for what: no more than [`Supervisor::MOST_FDS`], and first where questions
@@ -256,7 +265,7 @@ impl<'a> Supervisor<'a> {
             }
             Answer::Later => return,
         };
-        let heard = notify::reply(listener, asked.id, reply).is_ok();
+        let heard = self.turns.reply(listener, asked, reply).is_ok();
         // What nobody was refused has not happened.
         if let Answer::Refuse { operation, rule, .. } = answer
             && heard
