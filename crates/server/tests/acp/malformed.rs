@@ -179,7 +179,7 @@ async fn only_so_many_are_being_opened() {
     assert!(opener.asked.load(Ordering::SeqCst) <= 64);
     *opener.is_held.lock().unwrap() = false;
     opener.let_go.notify_all();
-    drop(write);
+    write.shutdown().await.unwrap();
     let mut rest = Vec::new();
     told.into_inner().read_to_end(&mut rest).await.unwrap();
     let _ = serving.await.unwrap();

@@ -62,8 +62,8 @@ pub(super) const CASES: &[Case] = &[
         "mode-by-a-name-that-changes",
         "name = ctypes.create_string_buffer((WS + '/file').encode() + bytes(200))\n\
          good, bad = (WS + '/file').encode() + b'\\0', VICTIM.encode() + b'\\0'\n\
-         def flip():\n    ctypes.memmove(name, bad, len(bad))\n    \
-         ctypes.memmove(name, good, len(good))\n\
+         def flip():\n    ctypes.memmove(name, good, len(good))\n    \
+         ctypes.memmove(name, bad, len(bad))\n\
          race(flip, lambda: sc('fchmodat', CWD, name, 0o777), 500)",
         "",
     )

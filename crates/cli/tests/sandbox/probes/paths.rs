@@ -236,8 +236,8 @@ pub(super) const CASES: &[Case] = &[
         "name-that-is-changed-while-it-is-read",
         "name = ctypes.create_string_buffer((WS + '/file').encode() + bytes(200))\n\
          good, bad = (WS + '/file').encode() + b'\\0', VICTIM.encode() + b'\\0'\n\
-         def flip():\n    ctypes.memmove(name, bad, len(bad))\n    \
-         ctypes.memmove(name, good, len(good))\n\
+         def flip():\n    ctypes.memmove(name, good, len(good))\n    \
+         ctypes.memmove(name, bad, len(bad))\n\
          race(flip, lambda: os.write(sc('openat', CWD, name, os.O_WRONLY, 0), b'after'), 500)",
         "",
     )

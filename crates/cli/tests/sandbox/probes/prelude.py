@@ -1,7 +1,7 @@
 """What every attempt begins with. `t(attempt)` makes one attempt and prints how it was answered: the
 name of the error, or `done`."""
 
-import ctypes, errno, fcntl, mmap, os, resource, signal, socket, stat, struct, sys, threading, time
+import contextlib, ctypes, errno, fcntl, mmap, os, resource, signal, socket, stat, struct, sys, threading, time
 
 OUT, WS, BASE = (os.path.realpath(os.environ[name]) for name in ("OUT", "WS", "BASE"))
 VICTIM, INNER, SUB = OUT + "/victim", OUT + "/sub/inner", OUT + "/sub"
@@ -132,7 +132,8 @@ def udp():
 def race(flip, attempt, rounds):
     """Makes an attempt again and again while another thread flips what it is about: at least so often,
     and until it was refused once, so that a busy machine on which the other thread hardly runs has its
-    race too. Where nothing refuses it, that ends after a while."""
+    race too. Where nothing refuses it, that ends after a while. Who looked may have seen the other one each
+    time that it was refused, so that nothing was to be reported: at last it is made without a race, on either."""
     over = []
     refused = False
     sys.setswitchinterval(1e-6)
@@ -152,3 +153,7 @@ def race(flip, attempt, rounds):
             refused = refused or error.errno in (errno.EACCES, errno.EPERM, errno.EROFS)
     over.append(True)
     thread.join()
+    for _ in range(2):
+        flip()
+        with contextlib.suppress(OSError):
+            attempt()
