@@ -194,6 +194,8 @@ fn a_no_and_an_abort() {
     person.answers("May this run?", "a");
     let screen = person.sees("no, and stop");
     assert!(screen.contains("you said no: use git instead"), "{screen}");
+    // Nobody leaves in the middle of a turn.
+    person.sees("called off");
     let (code, shown) = person.leaves();
     assert_eq!(code, "0");
     assert!(!shown.contains("never said"), "{shown}");

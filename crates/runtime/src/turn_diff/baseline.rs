@@ -128,12 +128,18 @@ pub(super) fn read(path: &Path, kind: Kind) -> Option<Arc<[u8]>> {
             Some(target.as_os_str().as_encoded_bytes().into())
         }
         Kind::File => {
-            let file = open_regular(path).ok()?;
+            let Ok(file) = open_regular(path) else { return nothing_in(path) };
             let mut contents = Vec::new();
             let read = file.take(LARGEST_FILE + 1).read_to_end(&mut contents).ok()? as u64;
             (read <= LARGEST_FILE).then(|| contents.into())
         }
     }
+}
+
+/// What an empty file holds is known, also if nobody may read it, as our locks.
+fn nothing_in(path: &Path) -> Option<Arc<[u8]>> {
+    let found = fs::symlink_metadata(path).ok()?;
+    (found.is_file() && found.len() == 0).then(|| Arc::from([]))
 }
 
 /// Whether a file says what is ignored.

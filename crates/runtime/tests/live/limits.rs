@@ -126,8 +126,9 @@ async fn patterns_and_ends_are_told() {
     let fifo = scene.path("go");
     rustix::fs::mkfifoat(rustix::fs::CWD, &fifo, rustix::fs::Mode::RWXU).unwrap();
     let mut events = scene.events().await;
-    let script =
-        "echo starting; echo listening on 8080; read x < go; echo later 42; read x < go; exit 7";
+    // Who opens the pipe before its last writer has closed it reads nothing at first.
+    let script = "echo starting; echo listening on 8080; until read x < go; do :; done; echo later 42; \
+                  until read x < go; do :; done; exit 7";
     let arguments = json!({
         "command": ["bash", "-c", script],
         "process_id": "server",
