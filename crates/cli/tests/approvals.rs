@@ -367,6 +367,9 @@ fn a_cage_holds_no_lock_of_ours() {
         let outcome = world.sandgate(words);
         assert_eq!(outcome.code, Some(0), "{words:?}: {outcome:?}");
     }
+    let serving = Running::start(&mut world.program(["serve", "--listen", "127.0.0.1:0"]));
+    let lock = world.path(".codex/serve/.lock");
+    eventually("the server has its lock", || lock.exists().then_some(()));
     // Those that there are, and those that can be held.
     let try_it = "import os\n\
         for top, _, names in os.walk('.'):\n \
@@ -379,7 +382,8 @@ fn a_cage_holds_no_lock_of_ours() {
         let mut seen: Vec<String> = seen.lines().map(str::to_owned).collect();
         seen.sort();
         assert!(seen.iter().all(|line| line.starts_with("closed ")), "{seen:?}");
-        for lock in [".config.lock", "audit/lock", "daemon/lock", "patches/lock", "rules/.lock"] {
+        let locks = ["audit/lock", "daemon/lock", "patches/lock", "rules/.lock", "serve/.lock"];
+        for lock in locks.into_iter().chain([".config.lock"]) {
             assert!(seen.contains(&format!("closed ./.codex/{lock}")), "{lock}: {seen:?}");
         }
         assert!(seen.iter().any(|line| line.contains("/desk/")), "{seen:?}");
@@ -390,6 +394,8 @@ fn a_cage_holds_no_lock_of_ours() {
     alone.args(["-c", include_str!("support/without_namespaces.py")]);
     alone.arg(sandgate.get_program()).args(sandgate.get_args());
     closed(Running::start(&mut alone).wait().stdout());
+    serving.signal(Signal::TERM);
+    serving.wait();
     assert_eq!(world.sandgate(&["session", "stop"]).code, Some(0));
 }
 

@@ -75,8 +75,7 @@ fn make(directory: &Path) -> io::Result<File> {
     let beside = lock_file(sessions)?;
     locks::hold_shared(&beside)?;
     make_private(directory)?;
-    let lock = lock_file(directory)?;
-    locks::hold(&lock)?;
+    let lock = locks::hold_lock(&directory.join(LOCK))?;
     beside.unlock()?;
     // What cannot be swept now is no reason to go without a directory.
     let _ = sweep(sessions, &beside);

@@ -86,6 +86,7 @@ pub use desk::{Console, DeskError, DeskSocket, DeskWatch, Desks, Listed, Pending
 pub use environment::{InheritEnvironment, ShellEnvironmentPolicy};
 pub use error::RuntimeError;
 pub use events::{Delivery, EventLog, Events};
+pub use locks::hold_lock;
 pub use observe::{OutputTap, Tapped};
 pub use orchestrator::{ApprovalCtx, Attempted, FirstAttempt, RanCommand};
 pub use orchestrator::{RiskAssessor, RiskQuestion};

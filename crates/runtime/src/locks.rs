@@ -18,6 +18,17 @@ pub(crate) enum WhenMissing {
     NotFound,
 }
 
+/// Opens a file that is there only to be locked, makes it where it is missing, and waits until nobody else holds it.
+/// It is held until it is closed.
+///
+/// # Errors
+/// When it cannot be opened, is no file, or somebody holds it and goes on to.
+pub fn hold_lock(path: &Path) -> io::Result<File> {
+    let lock = open(path, WhenMissing::Made)?;
+    hold(&lock)?;
+    Ok(lock)
+}
+
 /// Opens a lock that nobody can read, whatever its mode was before.
 ///
 /// # Errors

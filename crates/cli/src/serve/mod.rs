@@ -102,7 +102,6 @@ async fn work(
         }),
         limits: Limits::default(),
     });
-    token_file::sweep(&directory);
     let file = TokenFile::write(&directory, door.name(), door.address(), tokens.requester())?;
     tell(&door, &file, console);
     let telling = tokio::spawn(tell_questions(Arc::clone(&desk)));

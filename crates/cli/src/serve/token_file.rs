@@ -1,16 +1,20 @@
 //! The file in which an agent finds where to ask, and its token.
 //!
-//! A server holds the lock on its file as long as it lives, and a name belongs to whoever holds the lock on the
-//! file that has it. A server that was killed cannot remove its file, so the next one removes those whose lock
-//! nobody holds: the kernel lets go of a lock with its process, whatever process has its number by then.
+//! A server holds the lock on its file as long as it lives. One that was killed cannot remove its file, so the next
+//! one removes those whose lock nobody holds: the kernel lets go of a lock with its process, whatever process has its
+//! number by then. Whoever gives a name in that directory to another file, or takes one away, holds the directory's
+//! own lock meanwhile.
 
 use sandgate_server::http::Token;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 /// How the name of every such file ends.
 const SUFFIX: &str = ".json";
+
+/// What a file is called until it is whole.
+const UNFINISHED: &str = ".new";
 
 /// A file that only the person can read, and that goes with the server.
 pub(super) struct TokenFile {
@@ -20,7 +24,7 @@ pub(super) struct TokenFile {
 }
 
 impl TokenFile {
-    /// Writes it, in a directory that is the person's own.
+    /// Writes it, in a directory that is the person's own, and removes there what servers left that were killed.
     pub(super) fn write(
         directory: &Path,
         name: &str,
@@ -31,11 +35,14 @@ impl TokenFile {
         let told = serde_json::json!({
             "url": address, "requester_token": requester.reveal(), "pid": std::process::id(),
         });
-        let wrong = |error: io::Error| {
+        let written = alone(directory).and_then(|_alone| {
+            left::sweep(directory);
+            // Whoever has the address now is us, so nobody who holds a file of this name has a right to it.
+            replace(directory, &path, &format!("{told}\n"))
+        });
+        let file = written.map_err(|error| {
             io::Error::new(error.kind(), format!("cannot write {}: {error}", path.display()))
-        };
-        let mut file = make(&path).map_err(wrong)?;
-        file.write_all(format!("{told}\n").as_bytes()).map_err(wrong)?;
+        })?;
         Ok(Self { path, file })
     }
 
@@ -47,56 +54,43 @@ impl TokenFile {
 
 impl Drop for TokenFile {
     fn drop(&mut self) {
-        if left::is_in_place(&self.path, &self.file) {
-            let _ = std::fs::remove_file(&self.path);
+        let alone = self.path.parent().map(alone);
+        if matches!(alone, Some(Ok(_))) && left::is_in_place(&self.path, &self.file) {
+            let _ = fs::remove_file(&self.path);
         }
     }
 }
 
-/// Removes the files of servers that were killed.
-pub(super) fn sweep(directory: &Path) {
-    left::sweep(directory);
+/// Waits until nobody else changes what has which name.
+fn alone(directory: &Path) -> io::Result<File> {
+    sandgate_runtime::hold_lock(&directory.join(".lock"))
 }
 
-/// Makes a file of this name that is ours, in the place of one that was left.
-fn make(path: &Path) -> io::Result<File> {
-    /// Another server that looks for what was left may hold the old file for a moment, or meet the new one
-    /// before it is locked. It does not do so again and again.
-    const TRIES: usize = 1000;
-    for attempt in 0..TRIES {
-        // Whoever has the address now is us, so nobody who goes on holding its file has a right to it.
-        let removed = match attempt < TRIES / 2 {
-            true => left::remove_unless_held(path),
-            false => std::fs::remove_file(path),
-        };
-        match removed {
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                std::thread::yield_now();
-                continue;
-            }
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
-        let mut options = std::fs::OpenOptions::new();
-        options.write(true).create_new(true);
-        #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        let file = match options.open(path) {
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
-            opened => opened?,
-        };
-        if left::hold(&file) && left::is_in_place(path, &file) {
-            return Ok(file);
-        }
+/// Lets a name stand for a new file, which is whole and locked before anybody else can open it.
+fn replace(directory: &Path, path: &Path, text: &str) -> io::Result<File> {
+    let unfinished = directory.join(UNFINISHED);
+    match fs::remove_file(&unfinished) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
     }
-    Err(io::Error::other("somebody else holds it, or removes it again and again"))
+    let mut options = fs::OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o200);
+    let mut file = options.open(&unfinished)?;
+    left::hold(&file)?;
+    file.write_all(text.as_bytes())?;
+    #[cfg(unix)]
+    file.set_permissions(std::os::unix::fs::PermissionsExt::from_mode(0o600))?;
+    fs::rename(&unfinished, path)?;
+    Ok(file)
 }
 
 #[cfg(unix)]
 mod left {
     use super::SUFFIX;
     use serde_json::Value;
-    use std::fs::{self, File, TryLockError};
+    use std::fs::{self, File};
     use std::io::{self, Read as _};
     use std::os::unix::fs::MetadataExt as _;
     use std::path::Path;
@@ -107,9 +101,9 @@ mod left {
     /// No file of ours is longer.
     const LONGEST: u64 = 64 << 10;
 
-    /// Takes the lock on a file that was just made. Where there are no locks nobody removes it either.
-    pub(super) fn hold(file: &File) -> bool {
-        !matches!(file.try_lock(), Err(TryLockError::WouldBlock))
+    /// Takes the lock on a file that nobody else can have opened.
+    pub(super) fn hold(file: &File) -> io::Result<()> {
+        Ok(file.try_lock()?)
     }
 
     /// Whether it is still the file of this name.
@@ -118,20 +112,6 @@ mod left {
         match (path.symlink_metadata(), file.metadata()) {
             (Ok(named), Ok(held)) => number(named) == number(held),
             _ => false,
-        }
-    }
-
-    /// Removes what has this name, unless somebody holds it.
-    pub(super) fn remove_unless_held(path: &Path) -> io::Result<()> {
-        match sandgate_runtime::open_file(path) {
-            Ok(file) => match file.try_lock() {
-                Err(TryLockError::WouldBlock) => Err(io::ErrorKind::WouldBlock.into()),
-                _ if is_in_place(path, &file) => fs::remove_file(path),
-                _ => Err(io::ErrorKind::WouldBlock.into()),
-            },
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Err(error),
-            // It is none of ours, so nobody else removes it.
-            Err(_) => fs::remove_file(path),
         }
     }
 
@@ -148,9 +128,7 @@ mod left {
     /// Removes a file of ours that nobody holds. Where anything about that is not certain it stays.
     fn remove_if_left(path: &Path) {
         let Ok(file) = sandgate_runtime::open_file(path) else { return };
-        let is_left = is_mine(&file) && file.try_lock().is_ok() && is_told(&file);
-        // Only who has the lock removes or replaces what has this name, so it cannot be another by now.
-        if is_left && is_in_place(path, &file) {
+        if is_mine(&file) && file.try_lock().is_ok() && is_told(&file) {
             let _ = fs::remove_file(path);
         }
     }
@@ -162,16 +140,15 @@ mod left {
         })
     }
 
-    /// Whether a server wrote it, or made it and was killed before it could write.
+    /// Whether a server wrote it.
     fn is_told(file: &File) -> bool {
         let mut text = String::new();
         if file.take(LONGEST).read_to_string(&mut text).is_err() {
             return false;
         }
-        let has_our_fields = |told: Value| {
+        serde_json::from_str(&text).is_ok_and(|told: Value| {
             told["url"].is_string() && told["requester_token"].is_string() && told["pid"].is_u64()
-        };
-        text.is_empty() || serde_json::from_str(&text).is_ok_and(has_our_fields)
+        })
     }
 }
 
@@ -179,18 +156,15 @@ mod left {
 #[cfg(not(unix))]
 mod left {
     use std::fs::File;
+    use std::io;
     use std::path::Path;
 
-    pub(super) fn hold(_: &File) -> bool {
-        true
+    pub(super) fn hold(_: &File) -> io::Result<()> {
+        Ok(())
     }
 
     pub(super) fn is_in_place(_: &Path, _: &File) -> bool {
         true
-    }
-
-    pub(super) fn remove_unless_held(path: &Path) -> std::io::Result<()> {
-        std::fs::remove_file(path)
     }
 
     pub(super) fn sweep(_: &Path) {}
@@ -200,7 +174,6 @@ mod left {
 mod tests {
     use super::*;
     use sandgate_server::http::Tokens;
-    use std::fs;
     use std::os::unix::fs::{OpenOptionsExt as _, symlink};
 
     fn write(directory: &Path, name: &str) -> TokenFile {
@@ -223,6 +196,7 @@ mod tests {
         let entries = fs::read_dir(directory).unwrap();
         let mut names: Vec<_> =
             entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.retain(|name| name != ".lock");
         names.sort();
         names
     }
@@ -237,19 +211,21 @@ mod tests {
         killed(directory.path(), "killed");
         let mut options = fs::OpenOptions::new();
         options.write(true).create_new(true).mode(0o600);
-        options.open(path("killed-before-it-wrote.json")).unwrap();
+        // One that was killed before its file was whole.
+        options.open(path(UNFINISHED)).unwrap();
         fs::rename(killed(directory.path(), "other-suffix"), path("other-suffix.txt")).unwrap();
         options.open(path("another.json")).unwrap().write_all(b"{\"url\":\"x\"}\n").unwrap();
         let shared = killed(directory.path(), "two-names");
         fs::hard_link(&shared, path("two-names.txt")).unwrap();
         symlink("other-suffix.txt", path("link.json")).unwrap();
         fs::create_dir(path("directory.json")).unwrap();
-        sweep(directory.path());
+        let _next = write(directory.path(), "next");
         let left = [
             "another.json",
             "directory.json",
             "link.json",
             "living.json",
+            "next.json",
             "other-suffix.txt",
             "two-names.json",
             "two-names.txt",
@@ -264,8 +240,8 @@ mod tests {
         const SERVERS: usize = 8;
         let directory = tempfile::tempdir().unwrap();
         let directory = directory.path();
-        for round in 0..50 {
-            (0..SERVERS).for_each(|server| drop(killed(directory, &format!("{round}-{server}"))));
+        for _ in 0..50 {
+            (0..SERVERS).for_each(|server| drop(killed(directory, &server.to_string())));
             let together = std::sync::Barrier::new(SERVERS);
             let living: Vec<TokenFile> = std::thread::scope(|scope| {
                 let servers: Vec<_> = (0..SERVERS)
@@ -273,14 +249,12 @@ mod tests {
                         let together = &together;
                         scope.spawn(move || {
                             together.wait();
-                            sweep(directory);
-                            write(directory, &format!("{round}-{server}"))
+                            write(directory, &server.to_string())
                         })
                     })
                     .collect();
                 servers.into_iter().map(|server| server.join().unwrap()).collect()
             });
-            sweep(directory);
             assert!(living.iter().all(|file| left::is_in_place(&file.path, &file.file)));
             assert_eq!(names(directory).len(), SERVERS);
             drop(living);

@@ -233,7 +233,7 @@ mod unix {
 #[cfg(not(unix))]
 mod elsewhere {
     use super::{File, LOCK, Path, RulesFileError, read_text};
-    use crate::locks::{self, WhenMissing};
+    use crate::locks;
     use std::ffi::{OsStr, OsString};
     use std::fs;
     use std::io;
@@ -294,9 +294,7 @@ mod elsewhere {
 
         pub(in super::super) fn lock(&self) -> Result<File, RulesFileError> {
             let path = self.path.join(LOCK);
-            locks::open(&path, WhenMissing::Made)
-                .and_then(|file| locks::hold(&file).map(|()| file))
-                .map_err(RulesFileError::doing("lock", &path))
+            locks::hold_lock(&path).map_err(RulesFileError::doing("lock", &path))
         }
 
         pub(in super::super) fn create(
