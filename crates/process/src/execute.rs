@@ -7,7 +7,9 @@ use crate::output::{HeadTailBuffer, OutputCapture, RawOutput, Spill, SpillPolicy
 use crate::spawner::{Spawner, Stdin};
 use crate::stop::{Cause, Step, Stop, Watch};
 use crate::sys::{Held, Launched, Stdio};
-use sandgate_protocol::{Denials, EXIT_CODE_TIMEOUT, ExecToolCallOutput, OutputStream};
+use sandgate_protocol::{
+    Denials, EXIT_CODE_TIMEOUT, ExecToolCallOutput, OutputStream, SIGNAL_INTERRUPT,
+};
 use sandgate_sandbox::ExecEnv;
 use std::io;
 use std::time::Duration;
@@ -85,7 +87,14 @@ pub async fn execute(
         // It runs in a moment, and is then ended like any other; if it does not, dropping it is the
         // end of it.
         step = watch.step() => match timeout(LAUNCH, launch).await {
-            Ok(launched) => launched?,
+            Ok(launched) => {
+                let launched = launched?;
+                if let Step::Interrupt = step {
+                    // It is told once.
+                    launched.job.signal(SIGNAL_INTERRUPT);
+                }
+                launched
+            }
             Err(_) => return Ok(recorder.finish(never_started(step)).await),
         },
     };

@@ -6,7 +6,7 @@ mod support;
 
 use bytes::Bytes;
 use sandgate_process::{ExecuteOptions, OutputSink, Received, Spawner, Stdin, Stop, execute};
-use sandgate_protocol::{ExecError, OutputStream};
+use sandgate_protocol::{ExecError, OutputStream, SIGNAL_INTERRUPT};
 use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt;
 use support::{Nowhere, granted, program, run, run_out_of_time, run_with, script};
@@ -147,6 +147,19 @@ async fn an_interrupt_reaches_the_command() {
     watcher.await.unwrap();
     assert_eq!((done.exit_code, done.stdout.text.as_str()), (42, "caught\n"));
     assert!(done.cancelled);
+}
+
+/// spec PROCESS.10: Interrupting a call sends its command what Ctrl-C sends, and the command may
+/// answer it.
+#[tokio::test]
+async fn an_interrupt_while_it_starts_reaches_the_command() {
+    let stop = Stop::default();
+    let params = program(&["/bin/sleep", "60"]);
+    let running = run_with(params, ExecuteOptions::default(), &stop);
+    // The other one is looked at when the first one waits, which it does for its process.
+    let (done, ()) = tokio::join!(running, async { stop.interrupt.cancel() });
+    let done = done.unwrap().output;
+    assert_eq!((done.signal, done.cancelled), (Some(SIGNAL_INTERRUPT), true));
 }
 
 /// spec PROCESS.16: A call that was cancelled before it began starts nothing.
