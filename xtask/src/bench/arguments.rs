@@ -13,6 +13,8 @@ pub(super) struct Arguments {
     names: Vec<String>,
     pub(super) json: Option<PathBuf>,
     pub(super) effort: Effort,
+    /// Part of the names of the rows that are taken, if not all are.
+    pub(super) only: Option<String>,
     /// Whether a missed target is an error.
     pub(super) check: bool,
     /// Whether the programs of others are installed first, and the page is written.
@@ -49,6 +51,10 @@ struct Cli {
     #[arg(long)]
     quick: bool,
 
+    /// Take only what has this in its name, as it is shown meanwhile
+    #[arg(long, value_name = "TEXT", conflicts_with = "peers")]
+    only: Option<String>,
+
     /// End with exit code 1 when a target is missed
     #[arg(long)]
     check: bool,
@@ -75,14 +81,14 @@ pub(super) fn read(args: &[String]) -> Result<Arguments, clap::Error> {
         .map(|measurement| format!("\n  {:<12} {}", measurement.name, measurement.about))
         .collect();
     let command = Cli::command().after_help(format!("Measurements:{list}"));
-    let Cli { names, json, quick, check, peers, lent_scratch, lent_program } =
+    let Cli { names, json, quick, only, check, peers, lent_scratch, lent_program } =
         Cli::from_arg_matches(&command.try_get_matches_from(args)?)?;
     let effort = if quick { Effort::Quick } else { Effort::Full };
     let lent = lent_scratch.zip(lent_program).map(|(scratch, program)| Lent { scratch, program });
     let flags = [("--peers", peers), ("--quick", quick)];
     let flags = flags.into_iter().filter_map(|(flag, given)| given.then_some(flag));
     let as_typed = flags.chain(names.iter().map(String::as_str)).collect::<Vec<_>>().join(" ");
-    Ok(Arguments { names, json, effort, check, peers, as_typed, lent })
+    Ok(Arguments { names, json, effort, only, check, peers, as_typed, lent })
 }
 
 fn measurement(name: &str) -> Result<String, String> {
@@ -116,6 +122,10 @@ mod tests {
         let some = words(&["spawn", "leaks", "--check"]).expect("good arguments");
         assert!(some.wants("spawn") && some.wants("leaks") && !some.wants("throughput"));
         assert_eq!((some.effort, some.check), (Effort::Full, true));
+        assert_eq!(some.only, None);
+        let one = words(&["sandbox", "--only", "make"]).expect("good arguments");
+        assert_eq!(one.only.as_deref(), Some("make"));
+        assert!(words(&["--peers", "--only", "make"]).is_err(), "the page is whole");
     }
 
     #[test]

@@ -157,7 +157,7 @@ fn measure(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     if arguments.peers {
         Peers::below(&target).install(|line| eprintln!("bench: {line}"));
     }
-    let mut session = Session::new(arguments.effort, &target, arguments.lent.clone());
+    let mut session = Session::new(arguments, &target);
     for measurement in MEASUREMENTS {
         if arguments.wants(measurement.name) {
             session.begin(measurement.name);

@@ -1,5 +1,6 @@
 //! One run of the benchmark program: what was asked of it, and what it has found so far.
 
+use super::arguments::Arguments;
 use super::machine;
 use super::progress::Progress;
 use super::row::{Outcome, Row};
@@ -22,11 +23,13 @@ pub(super) enum Effort {
 /// What measurements are handed, and hand their rows to.
 pub(super) struct Session {
     pub(super) effort: Effort,
+    pub(super) only: Option<String>,
     pub(super) rows: Vec<Row>,
     pub(super) load_before: Option<String>,
     progress: Progress,
     measurement: &'static str,
     target: PathBuf,
+    /// What another run gave this one, which it started as another user.
     lent: Option<Lent>,
     program: OnceLock<Result<PathBuf, String>>,
 }
@@ -44,16 +47,16 @@ impl fmt::Display for Impossible {
 impl std::error::Error for Impossible {}
 
 impl Session {
-    /// `lent` is what another run gave this one, which it started as another user.
-    pub(super) fn new(effort: Effort, target: &Path, lent: Option<Lent>) -> Self {
+    pub(super) fn new(asked: &Arguments, target: &Path) -> Self {
         Self {
-            effort,
+            effort: asked.effort,
+            only: asked.only.clone(),
             rows: Vec::new(),
             load_before: machine::load_average(),
             progress: Progress::new(),
             measurement: "",
             target: target.to_owned(),
-            lent,
+            lent: asked.lent.clone(),
             program: OnceLock::new(),
         }
     }
@@ -63,8 +66,19 @@ impl Session {
         self.measurement = measurement;
     }
 
-    /// Takes one measurement. `what` is shown meanwhile, and is the row if there is no figure.
+    /// Takes one measurement, if it is wanted. `what` is shown meanwhile, and is the row if there is no figure.
     pub(super) fn take(
+        &mut self,
+        what: &str,
+        measure: impl FnOnce(&Self, &Progress) -> anyhow::Result<Vec<Row>>,
+    ) {
+        if self.only.as_ref().is_none_or(|only| what.contains(only)) {
+            self.take_all(what, measure);
+        }
+    }
+
+    /// The same for something that takes measurements of its own, of which some may be wanted.
+    pub(super) fn take_all(
         &mut self,
         what: &str,
         measure: impl FnOnce(&Self, &Progress) -> anyhow::Result<Vec<Row>>,

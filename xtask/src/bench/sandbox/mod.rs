@@ -34,6 +34,6 @@ pub(super) fn measure(session: &mut Session) {
     session.take("memory of an idle cage", memory::idle);
     session.take("a workspace of many files", many_files::measure);
     if !session.is_lent() {
-        session.take("all of this as an ordinary user", ordinary_user::measure);
+        session.take_all("all of this as an ordinary user", ordinary_user::measure);
     }
 }

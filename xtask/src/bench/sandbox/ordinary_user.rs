@@ -38,6 +38,9 @@ pub(super) fn measure(session: &Session, _: &Progress) -> anyhow::Result<Vec<Row
     if session.effort == Effort::Quick {
         command.arg("--quick");
     }
+    if let Some(only) = &session.only {
+        command.arg("--only").arg(only);
+    }
     let status = command.stdout(Stdio::null()).status()?;
     let Ok(text) = std::fs::read_to_string(&json) else {
         return Err(impossible(format!(
