@@ -9,7 +9,7 @@ use sandgate_protocol::{DenialRule, DeniedOperation, ExecParams, SandboxType};
 use sandgate_sandbox::Denial;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
-use support::caged::{Session, again_without_namespaces};
+use support::caged::{Session, again_without_namespaces, without_network_namespaces};
 use support::{granted, program, run};
 
 /// spec CAGED.1: A confined command's output, exit code and signal come back as those of any other.
@@ -230,5 +230,26 @@ async fn confined_and_unconfined_take_turns() {
         let process = session.spawner.spawn_pipe(&env, Stdin::Null).await.unwrap();
         assert_eq!(process.exit_rx.await, Ok(0));
         fs::remove_file(session.outside("made")).unwrap();
+    }
+}
+
+/// spec CAGED.14: Where other namespaces can be had but none for the network, a session's commands are held by what is
+/// left, as where all are refused.
+#[tokio::test]
+async fn what_is_left_holds_where_no_network_can_be_made() {
+    if !without_network_namespaces("what_is_left_holds_where_no_network_can_be_made") {
+        return;
+    }
+    let session = Session::new();
+    for round in ["first", "next"] {
+        let text = "echo x > \"$OUT/victim\"; echo kept > \"$WS/kept\"; \
+                    ! bash -c 'exec 3<>/dev/tcp/127.0.0.1/1' 2>&1";
+        let done = session.run(text).await;
+        assert_eq!((done.namespaces, done.supervised), (false, true), "{round}");
+        assert_eq!(done.output.exit_code, 0, "{round}: {:?}", done.output);
+        let told: Vec<_> = done.output.denials.evidence.iter().map(|d| d.operation).collect();
+        assert_eq!(told, [DeniedOperation::Write, DeniedOperation::Socket], "{round}");
+        assert_eq!(fs::read_to_string(session.outside("victim")).unwrap(), "before");
+        assert_eq!(fs::read_to_string(session.ws().join("kept")).unwrap(), "kept\n");
     }
 }

@@ -97,6 +97,12 @@ impl LaunchError {
         self.step.as_deref() == Some("mount /proc")
     }
 
+    /// Whether there are namespaces here, but none for the network.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn is_about_the_network(&self) -> bool {
+        self.step.as_deref() == Some(sandgate_sandbox::linux::Stuck::NO_NETWORK)
+    }
+
     /// Whether something that is to be protected was moved after it had been found. Searching again may
     /// help.
     #[cfg(target_os = "linux")]

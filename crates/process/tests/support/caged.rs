@@ -193,14 +193,39 @@ pub(crate) fn again_without_namespaces(test: &str) {
 
 /// Runs a test that is about all of its process once more in a process of its own. Says whether this is
 /// that run; the other one has nothing left to do.
-#[expect(clippy::disallowed_methods, reason = "the test itself is run again")]
 pub(crate) fn in_its_own_process(test: &str) -> bool {
-    const ALONE: &str = "SANDGATE_TEST_ALONE";
-    if std::env::var_os(ALONE).is_some() {
+    started_by(&["env"], test)
+}
+
+/// Runs a test once more where a user has namespaces of every kind but for the network. Says whether this is that
+/// run, as above.
+#[expect(clippy::disallowed_methods, reason = "the test itself is run again")]
+pub(crate) fn without_network_namespaces(test: &str) -> bool {
+    const REFUSE: &str = "echo 0 > /proc/sys/user/max_net_namespaces && exec \"$@\"";
+    let before = ["unshare", "--map-root-user", "sh", "-c", REFUSE, "sh"];
+    let possible = std::process::Command::new("unshare").args(&before[1..]).arg("true").output();
+    if !is_started_again() && !possible.is_ok_and(|tried| tried.status.success()) {
+        skipped("namespaces for the network cannot be refused here");
+        return false;
+    }
+    started_by(&before, test)
+}
+
+/// Who runs a test with this variable set has started it again.
+const AGAIN: &str = "SANDGATE_TEST_AGAIN";
+
+fn is_started_again() -> bool {
+    std::env::var_os(AGAIN).is_some()
+}
+
+#[expect(clippy::disallowed_methods, reason = "the test itself is run again")]
+fn started_by(before: &[&str], test: &str) -> bool {
+    if is_started_again() {
         return true;
     }
-    let mut again = std::process::Command::new(std::env::current_exe().unwrap());
-    pass(again.args(["--exact", test, "--nocapture"]).env(ALONE, "yes"));
+    let mut again = std::process::Command::new(before[0]);
+    again.args(&before[1..]).arg(std::env::current_exe().unwrap());
+    pass(again.args(["--exact", test, "--nocapture"]).env(AGAIN, "yes"));
     false
 }
 

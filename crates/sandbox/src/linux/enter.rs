@@ -4,13 +4,13 @@ use super::cage::{Cage, Kind, Step};
 use super::same::{must_be_there, open_same};
 use super::{Reservations, devices, network};
 use crate::sys;
-use rustix::fd::OwnedFd;
+use rustix::fd::{AsFd as _, OwnedFd};
 use rustix::fs::{CWD, Mode as FileMode, OFlags, openat};
 use rustix::io::Errno;
 use rustix::mount::{
     MountPropagationFlags, MoveMountFlags, OpenTreeFlags, mount_change, move_mount, open_tree,
 };
-use rustix::thread::UnshareFlags;
+use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space};
 use sandgate_protocol::NetworkAccess;
 use std::ffi::{CStr, CString};
 
@@ -37,6 +37,9 @@ impl Stuck {
     /// may get further.
     pub const MOVED: &'static str = "protect what is being moved or replaced";
 
+    /// Other namespaces could be had, and one for the network could not.
+    pub const NO_NETWORK: &'static str = "make a network of its own";
+
     pub(super) fn at(step: &'static str) -> impl FnOnce(Errno) -> Self {
         move |errno| {
             let step = if errno == Errno::STALE { Self::MOVED } else { step };
@@ -54,7 +57,8 @@ pub const NAMESPACES_OF_JOB: u32 = UnshareFlags::NEWPID.union(UnshareFlags::NEWN
 /// Who enters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Of {
-    /// A session, whose jobs get a PID namespace each.
+    /// A session, whose jobs get a PID namespace each. Its network is made by [`Entry::make_network`] while its
+    /// files are laid out: that takes as long as all the rest.
     Session,
     /// A single job.
     Job,
@@ -79,10 +83,13 @@ impl Entry {
     }
 
     /// The sets of namespaces to try, the one that gives the least away first.
-    fn namespaces(&self) -> impl Iterator<Item = UnshareFlags> {
+    fn namespaces(&self, of: Of) -> impl Iterator<Item = UnshareFlags> {
         let mut flags = UnshareFlags::NEWNS | UnshareFlags::NEWIPC;
-        if self.network == NetworkAccess::Restricted {
-            flags |= UnshareFlags::NEWNET;
+        if of == Of::Job {
+            flags |= UnshareFlags::NEWPID;
+            if self.has_network_of_its_own() {
+                flags |= UnshareFlags::NEWNET;
+            }
         }
         let as_root = rustix::process::geteuid().is_root() && sys::may_administer();
         as_root.then_some(flags).into_iter().chain([flags | UnshareFlags::NEWUSER])
@@ -97,12 +104,8 @@ impl Entry {
     /// # Errors
     /// When a step after that fails: the process is then half way in and must not run anything.
     pub fn enter(&self, of: Of) -> Result<Mode, Stuck> {
-        let more = match of {
-            Of::Session => UnshareFlags::empty(),
-            Of::Job => UnshareFlags::NEWPID,
-        };
-        let mut wanted = self.namespaces();
-        let Some(flags) = wanted.find(|flags| sys::unshare(*flags | more).is_ok()) else {
+        let mut wanted = self.namespaces(of);
+        let Some(flags) = wanted.find(|flags| sys::unshare(*flags).is_ok()) else {
             return Ok(Mode::LandlockOnly);
         };
         if flags.contains(UnshareFlags::NEWUSER) {
@@ -118,6 +121,21 @@ impl Entry {
         Ok(Mode::Namespaces)
     }
 
+    /// Whether what enters does not have the host's network.
+    pub fn has_network_of_its_own(&self) -> bool {
+        self.network == NetworkAccess::Restricted
+    }
+
+    /// Makes the network of a session whose other namespaces this process has entered, for another process to
+    /// [join](join_network). As for [`Entry::enter`], it may share its memory.
+    ///
+    /// # Errors
+    /// When there is none to be had.
+    pub fn make_network(&self) -> Result<OwnedFd, Stuck> {
+        sys::unshare(UnshareFlags::NEWNET).map_err(Stuck::at(Stuck::NO_NETWORK))?;
+        network::loopback_up().and_then(sys::network_of).map_err(Stuck::at("bring the loopback up"))
+    }
+
     fn map_the_user(&self) -> Result<(), Stuck> {
         let write = |path: &CStr, text: &CStr| -> Result<(), Errno> {
             let file = openat(CWD, path, OFlags::WRONLY | OFlags::CLOEXEC, FileMode::empty())?;
@@ -127,6 +145,15 @@ impl Entry {
         write(c"/proc/self/uid_map", &self.uid_map).map_err(Stuck::at("map the user"))?;
         write(c"/proc/self/gid_map", &self.gid_map).map_err(Stuck::at("map the group"))
     }
+}
+
+/// Leaves the host's network for one that [`Entry::make_network`] has made.
+///
+/// # Errors
+/// When the kernel refuses: the process must not run anything.
+pub fn join_network(made: &OwnedFd) -> Result<(), Stuck> {
+    let network = Some(LinkNameSpaceType::Network);
+    move_into_link_name_space(made.as_fd(), network).map_err(Stuck::at("join the network"))
 }
 
 impl Cage {

@@ -23,7 +23,7 @@ pub mod supervisor;
 pub use crate::sys::Kept;
 pub use cage::Cage;
 pub(crate) use cages::Cages;
-pub use enter::{Entry, Mode, NAMESPACES_OF_JOB, Of, Stuck};
+pub use enter::{Entry, Mode, NAMESPACES_OF_JOB, Of, Stuck, join_network};
 pub use inside::{Inside, JobRules, ScopeNames};
 pub use landlock::StreamsOf;
 pub use outside::rule_seen_from_outside;

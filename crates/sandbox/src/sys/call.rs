@@ -4,7 +4,7 @@
 //! the two is told by it could be taken by the other for its own. So no call of this crate goes through the C
 //! library but for the few that end or fork a process, and `xtask tidy` holds it to that.
 
-use rustix::fd::{AsFd, AsRawFd as _};
+use rustix::fd::{AsRawFd as _, BorrowedFd};
 use rustix::io::Errno;
 
 /// What a call is given, as wide as the kernel takes it.
@@ -55,12 +55,12 @@ impl<T> Argument for *mut T {
     }
 }
 
-/// A descriptor.
-pub(super) struct Fd<T>(pub(super) T);
+/// A descriptor, which whoever makes the call goes on to hold.
+pub(super) struct Fd<'a>(pub(super) BorrowedFd<'a>);
 
-impl<T: AsFd> Argument for Fd<T> {
+impl Argument for Fd<'_> {
     fn word(self) -> usize {
-        self.0.as_fd().as_raw_fd().word()
+        self.0.as_raw_fd().word()
     }
 }
 

@@ -104,7 +104,7 @@ pub(crate) fn mount_attributes(
     unsafe {
         call!(
             libc::SYS_mount_setattr,
-            Fd(directory),
+            Fd(directory.as_fd()),
             path.as_ptr(),
             flags,
             &raw const wanted,
@@ -164,7 +164,7 @@ pub(crate) fn landlock_create(files: u64, network: u64, scopes: u64) -> Result<O
 /// Lives by Landlock rules from now on.
 pub(crate) fn landlock_restrict(rules: BorrowedFd<'_>) -> Result<(), Errno> {
     // SAFETY: only integers.
-    unsafe { call!(libc::SYS_landlock_restrict_self, Fd(rules), 0) }.map(|_| ())
+    unsafe { call!(libc::SYS_landlock_restrict_self, Fd(rules.as_fd()), 0) }.map(|_| ())
 }
 
 /// Allows more beneath a directory.
@@ -182,8 +182,10 @@ pub(crate) fn landlock_allow(
     let parent = rustix::fd::AsRawFd::as_raw_fd(&directory);
     let rule = PathBeneath { allowed_access: access, parent };
     // SAFETY: the kernel reads the structure that this kind of rule has.
-    unsafe { call!(libc::SYS_landlock_add_rule, Fd(rules), PATH_BENEATH, &raw const rule, 0) }
-        .map(|_| ())
+    unsafe {
+        call!(libc::SYS_landlock_add_rule, Fd(rules.as_fd()), PATH_BENEATH, &raw const rule, 0)
+    }
+    .map(|_| ())
 }
 
 /// The version of Landlock that this kernel has; 0 without it.
@@ -205,6 +207,12 @@ pub(crate) fn install_filter(filter: &[libc::sock_filter]) -> Result<(), Errno> 
     // out as the kernel's.
     unsafe { call!(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, 0, &raw const program) }
         .map(|_| ())
+}
+
+/// The network namespace that a socket belongs to.
+pub(crate) fn network_of(socket: impl AsFd) -> Result<OwnedFd, Errno> {
+    // SAFETY: the call takes no address.
+    unsafe { call!(libc::SYS_ioctl, Fd(socket.as_fd()), libc::SIOCGSKNS) }.and_then(descriptor)
 }
 
 /// Brings a network interface up.

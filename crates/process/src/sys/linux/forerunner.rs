@@ -3,7 +3,8 @@
 //! Making namespaces and searching the roots for protected names both take as long as a small program
 //! does, and neither needs the other. The forerunner shares the memory and the descriptors of whoever
 //! sends it ahead: making it copies nothing, and the process that it forks in the end has all that was
-//! found meanwhile. That process is its maker's child, not its own. The forerunner then goes.
+//! found meanwhile. That process is its maker's child, not its own. The forerunner of a session then makes the
+//! network, which takes longest, while that process lays out the files; and goes.
 //!
 //! Which namespaces a cage has depends on hardly anything, so a program that is about to confine something
 //! can send one ahead before it knows what.
@@ -12,13 +13,19 @@ use super::nursery::Allowed;
 use super::raw::{self, ChildStack, Forked, NeverReturn};
 use crate::sys::{LaunchError, Stage};
 use rustix::event::{EventfdFlags, eventfd};
-use rustix::fd::OwnedFd;
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
+use rustix::net::{
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recvmsg, sendmsg, socketpair,
+};
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_getcpu, sched_setaffinity};
 use sandgate_protocol::NetworkAccess;
-use sandgate_sandbox::linux::{Entry, Mode, Of, Stuck};
+use sandgate_sandbox::linux::{Entry, Mode, Of, Stuck, join_network};
 use std::ffi::{c_int, c_void};
+use std::io::{IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
 use std::ptr::NonNull;
 
 /// Such a process, seen from its maker.
@@ -30,6 +37,8 @@ pub(crate) struct Forerunner {
     of: Of,
     /// Ours to free, once the other process has ended.
     errand: NonNull<Errand>,
+    /// For the process that it forks.
+    network_to_come: Option<NetworkToCome>,
     stack: ChildStack,
 }
 
@@ -61,6 +70,14 @@ impl Allowed {
 }
 
 impl Ahead {
+    /// What the process that is forked has to join, if it is in namespaces. Whoever forks keeps it as long.
+    pub(super) fn network_to_come(&mut self) -> Option<NetworkToCome> {
+        match self {
+            Self::Forerunner(forerunner) => forerunner.network_to_come.take(),
+            Self::Nobody => None,
+        }
+    }
+
     /// Forks a process that does `task`, which is told what holds it. Says which process that is.
     ///
     /// # Safety
@@ -83,6 +100,60 @@ impl Ahead {
     }
 }
 
+/// Where a process hears of the network that is being made for it.
+pub(super) struct NetworkToCome(OwnedFd);
+
+impl NetworkToCome {
+    /// Waits until it is made, and leaves the host's for it.
+    pub(super) fn join(self) -> Result<(), Stuck> {
+        let lost =
+            |errno: Errno| Stuck { step: "wait for the network", errno: errno.raw_os_error() };
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+        let mut ancillary = RecvAncillaryBuffer::new(&mut space);
+        let mut errno = [0u8; size_of::<i32>()];
+        let flags = RecvFlags::CMSG_CLOEXEC;
+        rustix::io::retry_on_intr(|| {
+            recvmsg(&self.0, &mut [IoSliceMut::new(&mut errno)], &mut ancillary, flags)
+        })
+        .map_err(lost)?;
+        for message in ancillary.drain() {
+            if let RecvAncillaryMessage::ScmRights(mut made) = message
+                && let Some(made) = made.next()
+            {
+                return join_network(&made);
+            }
+        }
+        Err(match i32::from_ne_bytes(errno) {
+            0 => lost(Errno::CHILD),
+            refused @ 1.. => Stuck { step: Stuck::NO_NETWORK, errno: refused },
+            half_way => Stuck { step: "bring the loopback up", errno: half_way.saturating_neg() },
+        })
+    }
+}
+
+impl AsFd for NetworkToCome {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+/// Tells the process that waits for it of a network, or why there is none: by the number of the error, or by its
+/// negative if one was made and is of no use.
+fn hand_over(network: &Result<OwnedFd, Stuck>, to: &OwnedFd) {
+    let errno = match network {
+        Ok(_) => 0,
+        Err(Stuck { step: Stuck::NO_NETWORK, errno }) => *errno,
+        Err(Stuck { errno, .. }) => errno.saturating_neg(),
+    };
+    let errno = errno.to_ne_bytes();
+    let made = network.as_ref().ok().map(AsFd::as_fd);
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut ancillary = SendAncillaryBuffer::new(&mut space);
+    // There is room for one. If it is gone, nobody waits.
+    let _ = ancillary.push(SendAncillaryMessage::ScmRights(made.as_slice()));
+    let _ = sendmsg(to, &[IoSlice::new(&errno)], &mut ancillary, SendFlags::NOSIGNAL);
+}
+
 /// What both processes use, each in its turn.
 struct Errand {
     orders: Orders,
@@ -100,6 +171,8 @@ struct Orders {
     maker: Pid,
     /// Tells the forerunner to fork.
     go: OwnedFd,
+    /// Where it hands the network over that it makes afterwards, if it is to.
+    network: Option<OwnedFd>,
 }
 
 /// The life of a process in a cage, which is told what holds it there.
@@ -127,15 +200,19 @@ impl Forerunner {
     pub(crate) fn send(network: NetworkAccess, of: Of) -> Result<Self, Errno> {
         let go = eventfd(0, EventfdFlags::CLOEXEC)?;
         let entry = Entry::new(network);
+        let later = of == Of::Session && entry.has_network_of_its_own();
+        let (hands_over, waits) = later.then(seqpacket_pair).transpose()?.unzip();
+        let maker = rustix::process::getpid();
         let errand = Box::new(Errand {
-            orders: Orders { entry, of, maker: rustix::process::getpid(), go },
+            orders: Orders { entry, of, maker, go, network: hands_over },
             task: None,
             entered: Ok(Mode::LandlockOnly),
             forked: Err(Errno::CHILD),
         });
         let stack = ChildStack::roomy()?;
         let errand = NonNull::from(Box::leak(errand));
-        let mut ahead = Self { pid: None, network, of, errand, stack };
+        let network_to_come = waits.map(NetworkToCome);
+        let mut ahead = Self { pid: None, network, of, errand, network_to_come, stack };
         let arg = errand.as_ptr().cast();
         // No handler of the host's may run in it.
         let started = raw::with_signals_blocked(|| {
@@ -201,7 +278,7 @@ extern "C" fn run_ahead(errand: *mut c_void) -> c_int {
     let _never = NeverReturn;
     let errand = errand.cast::<Errand>();
     // SAFETY: `Forerunner::send` passed a pointer to this and keeps it, and nobody writes to these.
-    let Orders { entry, of, maker, go } = unsafe { &(*errand).orders };
+    let Orders { entry, of, maker, go, network } = unsafe { &(*errand).orders };
     let entered = die_with(*maker).and_then(|()| {
         let entered = entry.enter(*of);
         // Other rights may have made the kernel forget it.
@@ -231,6 +308,9 @@ extern "C" fn run_ahead(errand: *mut c_void) -> c_int {
     };
     // SAFETY: the maker reads it when we have ended.
     unsafe { (*errand).forked = forked };
+    if let (Mode::Namespaces, Ok(_), Some(to)) = (mode, forked, network) {
+        hand_over(&entry.make_network(), to);
+    }
     raw::exit_now(0);
 }
 
@@ -267,6 +347,10 @@ fn die_with(maker: Pid) -> Result<(), Stuck> {
         // It was gone before the line above could take effect.
         false => raw::exit_now(137),
     }
+}
+
+fn seqpacket_pair() -> Result<(OwnedFd, OwnedFd), Errno> {
+    socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
 }
 
 fn is_told(go: &OwnedFd) -> bool {

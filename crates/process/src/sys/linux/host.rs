@@ -126,6 +126,9 @@ impl Nursery {
                 Ok(Attempt::Lost) if line.is_there() => {}
                 Ok(Attempt::Lost | Attempt::Deserted | Attempt::Unmoved) => {
                     match line.last_word() {
+                        Some(error) if error.is_about_the_network() => {
+                            self.replace(&line, site, Allowed::Nothing)?;
+                        }
                         Some(error) if site.is_some() => {
                             self.forget(&line);
                             if !error.is_about_a_move() || searches <= 1 {
@@ -294,7 +297,8 @@ impl Line {
     fn caged(site: &Site, allowed: Allowed) -> Result<Self, LaunchError> {
         // The process ahead may look at it until it is gone.
         let cage;
-        let ahead = allowed.send_ahead(None, site.network(), Of::Session)?;
+        let mut ahead = allowed.send_ahead(None, site.network(), Of::Session)?;
+        let mut network = ahead.network_to_come();
         cage = site.build().map_err(cannot_build)?;
         let (ours, theirs) = packet_pair().map_err(set_up)?;
         let mut names = cage.reservations().map_err(cannot_keep_free)?;
@@ -302,10 +306,12 @@ impl Line {
         let mut keep = vec![theirs.as_raw_fd()];
         keep.extend(cage.descriptors());
         keep.extend(names.descriptors().map(|fd| fd.as_raw_fd()));
+        keep.extend(network.as_ref().map(|network| network.as_fd().as_raw_fd()));
         keep.sort_unstable();
         let mut nursery = |mode| {
             let leftovers = Leftovers::in_bytes(&leftovers);
-            let cell = nursery::Cell { cage: &cage, names: &mut names, leftovers, mode };
+            let (cage, names, network) = (&cage, &mut names, network.take());
+            let cell = nursery::Cell { cage, names, leftovers, mode, network };
             // SAFETY: this is a process that was just forked for it.
             unsafe { become_nursery(theirs.as_fd(), &keep, Some(cell)) }
         };
@@ -328,7 +334,14 @@ impl Line {
     /// Why it went, if it could say so.
     fn last_word(&self) -> Option<LaunchError> {
         let mut bytes = [0u8; REPLY_BYTES];
-        let (n, _) = recv(self.requests.as_ref()?, &mut bytes, RecvFlags::DONTWAIT).ok()?;
+        let requests = self.requests.as_ref()?;
+        let mut hear = || recv(requests, &mut bytes, RecvFlags::DONTWAIT);
+        let (n, _) = match hear() {
+            // It did not read all that it was sent, which one is told of before its own words.
+            Err(Errno::CONNRESET) => hear(),
+            heard => heard,
+        }
+        .ok()?;
         match Word::hear(bytes.get(..n)?) {
             Some(Word::Failed(error)) => Some(error),
             _ => None,

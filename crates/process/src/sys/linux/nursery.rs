@@ -4,6 +4,7 @@
 //! so is it.
 
 use super::children::{self, Reaped};
+use super::forerunner::NetworkToCome;
 use super::plan::Failure;
 use super::raw::{self, Forked, NeverReturn};
 use super::warden::Caged;
@@ -40,6 +41,8 @@ pub(super) struct Cell<'a> {
     pub(super) names: &'a mut Reservations,
     pub(super) leftovers: Leftovers<'a>,
     pub(super) mode: Mode,
+    /// What is still being made, if it has one of its own.
+    pub(super) network: Option<NetworkToCome>,
 }
 
 /// Whether namespaces may be tried.
@@ -56,6 +59,9 @@ impl<'a> Cell<'a> {
             self.names.take()?;
         }
         self.cage.settle(self.mode, self.names)?;
+        if let (Mode::Namespaces, Some(network)) = (self.mode, self.network) {
+            network.join()?;
+        }
         raw::forbid_inspection();
         Ok((Caged { inside: self.cage.inside(), mode: self.mode }, self.leftovers))
     }
