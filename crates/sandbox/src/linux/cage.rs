@@ -74,8 +74,8 @@ impl Cage {
         let mut places = Places::new();
         let mut rules =
             |on| Rules::plan(layout, network, on, &mut places).map_err(CageError::Landlock);
-        let namespaces = (rules(On::Namespaces)?, seccomp::compile(Beneath::Namespaces, network)?);
-        let alone = (rules(On::Host)?, seccomp::compile(Beneath::LandlockOnly, network)?);
+        let namespaces = (rules(On::Namespaces)?, seccomp::programs(Beneath::Namespaces, network)?);
+        let alone = (rules(On::Host)?, seccomp::programs(Beneath::LandlockOnly, network)?);
         let inside = Inside::new(is_root, network, namespaces, alone, layout)
             .map_err(|_| CageError::TooMuch)?;
         Ok(Self {

@@ -68,13 +68,13 @@ impl Inside {
     pub(super) fn new(
         is_root: bool,
         network: NetworkAccess,
-        namespaces: (Rules, Programs),
-        alone: (Rules, Programs),
+        namespaces: (Rules, &Programs),
+        alone: (Rules, &Programs),
         layout: &Layout,
     ) -> Result<Box<Self>, TooLarge> {
         let nothing = libc::sock_filter { code: 0, jt: 0, jf: 0, k: 0 };
         let mut code = Code { words: [nothing; MAX_CODE], used: 0 };
-        let mut means = |(rules, programs): (Rules, Programs)| {
+        let mut means = |(rules, programs): (Rules, &Programs)| {
             Ok(Means {
                 rules,
                 notify: code.add(&programs.notify)?,

@@ -10,6 +10,7 @@ use super::program::{Answer, Case, Condition, Mask, Program, Table, assemble};
 use super::supervisor::calls::{FILE_CALLS, opens_to_write};
 use sandgate_protocol::NetworkAccess;
 use std::collections::BTreeMap;
+use std::sync::OnceLock;
 
 /// A system call: its number, and the constant that names it.
 pub(super) type Call = (libc::c_long, &'static str);
@@ -333,12 +334,29 @@ pub(super) fn told_calls(mode: super::Mode) -> Vec<libc::c_long> {
     calls.map(|(number, _)| *number).collect()
 }
 
-/// Compiles the filters.
-pub(super) fn compile(beneath: Beneath, network: NetworkAccess) -> Result<Programs, CageError> {
-    Ok(Programs {
+/// The filters, which are compiled once for all cages of this program.
+pub(super) fn programs(
+    beneath: Beneath,
+    network: NetworkAccess,
+) -> Result<&'static Programs, CageError> {
+    static IN_NAMESPACES: [OnceLock<Programs>; 2] = [const { OnceLock::new() }; 2];
+    static ALONE: [OnceLock<Programs>; 2] = [const { OnceLock::new() }; 2];
+    let [restricted, enabled] = match beneath {
+        Beneath::Namespaces => &IN_NAMESPACES,
+        Beneath::LandlockOnly => &ALONE,
+    };
+    let compiled = match network {
+        NetworkAccess::Restricted => restricted,
+        NetworkAccess::Enabled => enabled,
+    };
+    if let Some(compiled) = compiled.get() {
+        return Ok(compiled);
+    }
+    let programs = Programs {
         notify: assemble(&supervised(beneath, network))?,
         alone: assemble(&unsupervised(beneath, network))?,
-    })
+    };
+    Ok(compiled.get_or_init(|| programs))
 }
 
 /// What becomes of calls where there is a supervisor.

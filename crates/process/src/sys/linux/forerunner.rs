@@ -308,7 +308,11 @@ extern "C" fn run_ahead(errand: *mut c_void) -> c_int {
     };
     // SAFETY: the maker reads it when we have ended.
     unsafe { (*errand).forked = forked };
-    if let (Mode::Namespaces, Ok(_), Some(to)) = (mode, forked, network) {
+    if let (Mode::Namespaces, Ok(forked), Some(to)) = (mode, forked, network) {
+        // It has work to do meanwhile.
+        if let Some(forked) = Pid::from_raw(forked) {
+            apart(forked);
+        }
         hand_over(&entry.make_network(), to);
     }
     raw::exit_now(0);

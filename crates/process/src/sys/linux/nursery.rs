@@ -54,16 +54,14 @@ pub(super) enum Allowed {
 
 impl<'a> Cell<'a> {
     /// Furnishes the cage. Some of what that needs is memory of the host's.
-    fn enter(self) -> Result<(Caged<'a>, Leftovers<'a>), Failure> {
+    fn enter(self) -> Result<(Caged<'a>, Leftovers<'a>, Option<NetworkToCome>), Failure> {
         if self.mode == Mode::Namespaces {
             self.names.take()?;
         }
         self.cage.settle(self.mode, self.names)?;
-        if let (Mode::Namespaces, Some(network)) = (self.mode, self.network) {
-            network.join()?;
-        }
         raw::forbid_inspection();
-        Ok((Caged { inside: self.cage.inside(), mode: self.mode }, self.leftovers))
+        let network = self.network.filter(|_| self.mode == Mode::Namespaces);
+        Ok((Caged { inside: self.cage.inside(), mode: self.mode }, self.leftovers, network))
     }
 }
 
@@ -88,17 +86,25 @@ pub(super) unsafe fn become_nursery(
     if fill_stdio().is_err() {
         raw::exit_now(1);
     }
+    let give_up = |Failure { stage, errno, step }: Failure| -> ! {
+        let (stage, errno) = (stage as u32, errno.raw_os_error());
+        let message = Reply::Failed { stage, errno, step: step.as_bytes() }.encode();
+        let _ = rustix::io::write(requests, message.as_bytes());
+        raw::exit_now(1)
+    };
     let cell = match cell.map(Cell::enter).transpose() {
         Ok(cell) => cell,
-        Err(Failure { stage, errno, step }) => {
-            let (stage, errno) = (stage as u32, errno.raw_os_error());
-            let message = Reply::Failed { stage, errno, step: step.as_bytes() }.encode();
-            let _ = rustix::io::write(requests, message.as_bytes());
-            raw::exit_now(1);
-        }
+        Err(failure) => give_up(failure),
     };
     // SAFETY: from here on nothing of the host's heap is read.
     unsafe { forget::drop_host_memory() };
+    let cell = cell.map(|(caged, leftovers, network)| {
+        // Whoever makes it has had all of the time above.
+        match network.map(NetworkToCome::join).transpose() {
+            Ok(_) => (caged, leftovers),
+            Err(stuck) => give_up(stuck.into()),
+        }
+    });
     let caged = cell.map(|(caged, _)| caged);
     if let Ok(nursery) = Nursery::new(requests, caged) {
         nursery.run();
