@@ -227,10 +227,11 @@ impl Decider {
         match &self.answers {
             Answers::Terminal(terminal) => {
                 let (answer, asked) = oneshot::channel();
+                // Before it is shown: whoever sees it may press Ctrl-C at once.
+                *self.on_terminal.asked() = open.question.asks().cloned();
                 // If that fails the sender is dropped, which counts as a terminal that is gone.
                 terminal.ask(&open.heading, page, open.feedback, answer);
                 self.asked = Some(asked);
-                *self.on_terminal.asked() = open.question.asks().cloned();
             }
             Answers::Elsewhere => {
                 let what = sentence(&open.question);
