@@ -268,7 +268,7 @@ impl Wire {
         self.last += 1;
         let message =
             json!({ "jsonrpc": "2.0", "id": self.last, "method": method, "params": params });
-        writeln!(self.stdin, "{message}").unwrap();
+        self.send(&message);
     }
 
     fn send(&mut self, message: &Value) {
