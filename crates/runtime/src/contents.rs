@@ -69,6 +69,8 @@ fn files(runs: &Runs, params: &ExecParams) -> Files {
     for word in &runs.files {
         search.add_word(word, Path::is_file);
     }
+    // Which file of a package is run stands in there, and is not looked for.
+    search.complete &= !search.found.iter().any(|file| file.ends_with("package.json"));
     for word in &runs.words {
         search.add_word(word, can_be_executed);
     }
@@ -384,5 +386,7 @@ mod tests {
         let words = (0..=NAMES).map(|number| number.to_string()).collect();
         assert!(!files(&Runs { words, ..Runs::default() }, &params(&place)).complete);
         assert!(!files(&Runs { unknown: true, ..Runs::default() }, &params(&place)).complete);
+        write(&place.join("package.json"), "{}", 0o644);
+        assert!(!files(&runs(&["./package.json"], &[]), &params(&place)).complete);
     }
 }

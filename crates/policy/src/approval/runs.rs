@@ -56,24 +56,54 @@ const QUOTING: &[&str] = &[
 const HANDLING: &[&str] =
     &["chmod", "chown", "cp", "install", "ln", "mkdir", "mv", "rm", "rmdir", "tee", "touch"];
 
-/// Variables by which programs load or run a file. Sorted.
-const LOADING: &[&str] = &[
-    "BASH_ENV",
-    "CLASSPATH",
-    "DYLD_INSERT_LIBRARIES",
-    "ENV",
-    "GIT_CONFIG",
-    "GIT_CONFIG_GLOBAL",
-    "GIT_CONFIG_SYSTEM",
-    "JAVA_TOOL_OPTIONS",
-    "LD_AUDIT",
-    "LD_PRELOAD",
-    "MAKEFILES",
-    "NODE_OPTIONS",
-    "PERL5OPT",
-    "PYTHONSTARTUP",
-    "RIPGREP_CONFIG_PATH",
-    "RUBYOPT",
+/// Variables by which programs load or run a file, and the interpreter that completes its name. Sorted.
+const LOADING: &[(&str, &str)] = &[
+    ("BASH_ENV", "bash"),
+    ("CLASSPATH", "java"),
+    ("DYLD_INSERT_LIBRARIES", ""),
+    ("ENV", "sh"),
+    ("GIT_CONFIG", ""),
+    ("GIT_CONFIG_GLOBAL", ""),
+    ("GIT_CONFIG_SYSTEM", ""),
+    ("JAVA_TOOL_OPTIONS", "java"),
+    ("LD_AUDIT", ""),
+    ("LD_PRELOAD", ""),
+    ("MAKEFILES", "make"),
+    ("NODE_OPTIONS", "node"),
+    ("PERL5OPT", "perl"),
+    ("PYTHONSTARTUP", "python"),
+    ("RIPGREP_CONFIG_PATH", ""),
+    ("RUBYOPT", "ruby"),
+];
+
+/// By what interpreters take the parts of a name apart, if they do, and how they complete it. Sorted.
+const COMPLETED: &[(&str, Option<&str>, &[&str])] = &[
+    ("bun", None, MODULES),
+    ("deno", None, MODULES),
+    ("java", Some("."), &[".class"]),
+    ("lua", Some("."), &[".lua"]),
+    ("node", None, MODULES),
+    ("perl", Some("::"), &[".pm"]),
+    ("python", Some("."), &[".py", "/__init__.py", "/__main__.py"]),
+    ("ruby", None, &[".rb"]),
+    ("ts-node", None, MODULES),
+    ("tsx", None, MODULES),
+];
+
+/// What modules of JavaScript may be called.
+const MODULES: &[&str] = &[
+    ".cjs",
+    ".cts",
+    ".js",
+    ".json",
+    ".jsx",
+    ".mjs",
+    ".mts",
+    ".node",
+    ".ts",
+    ".tsx",
+    "/index.js",
+    "/package.json",
 ];
 
 /// What make reads where it is told nothing else.
@@ -126,12 +156,37 @@ impl Runs {
             let pieces = pieces.map(str::to_owned);
             match name {
                 "PATH" => self.path.extend(pieces),
-                _ if LOADING.contains(&name) => {
-                    self.unknown |= !is_known(&value);
-                    self.files.extend(pieces);
-                }
-                _ => self.words.extend(pieces),
+                _ => match LOADING.iter().find(|(loading, _)| *loading == name) {
+                    Some((_, interpreter)) => {
+                        self.unknown |= !is_known(&value);
+                        pieces.for_each(|piece| self.add_option(interpreter, &piece));
+                    }
+                    None => self.words.extend(pieces),
+                },
             }
+        }
+    }
+
+    /// A file that an interpreter is told of, however it completes the name.
+    fn add_named(&mut self, interpreter: &str, name: &str) {
+        self.files.insert(name.to_owned());
+        let interpreter = without_version(interpreter);
+        for (_, apart, ends) in COMPLETED.iter().filter(|(program, ..)| *program == interpreter) {
+            let parts = apart.map(|apart| name.replace(apart, "/"));
+            for path in parts.iter().map(String::as_str).chain([name]) {
+                self.files.extend(ends.iter().map(|end| format!("{path}{end}")));
+            }
+        }
+    }
+
+    /// A word that may be an option with a value: both count.
+    fn add_option(&mut self, interpreter: &str, text: &str) {
+        let value = text.split_once('=').map(|(_, value)| value);
+        let attached = text.strip_prefix(['-', '+']).and_then(|option| option.get(1..));
+        for name in
+            [Some(text), value, attached].into_iter().flatten().filter(|name| !name.is_empty())
+        {
+            self.add_named(interpreter, name);
         }
     }
 
@@ -205,9 +260,7 @@ impl Runs {
                 "--" => may_be_value = false,
                 "-" => return Script::Input,
                 _ if is_known(word) && text.starts_with(['-', '+']) => {
-                    let value = text.split_once('=').map(|(_, value)| value);
-                    let attached = text.get(2..).filter(|rest| !rest.is_empty());
-                    self.files.extend(value.into_iter().chain(attached).map(str::to_owned));
+                    self.add_option(name, text);
                     match before_code(name, text) {
                         Some(Code::Text) => return Script::Named,
                         Some(Code::Module) => is_module = true,
@@ -219,11 +272,8 @@ impl Runs {
                 _ if is_make && !may_be_value => {}
                 _ => {
                     self.unknown |= surely && !is_known(word);
-                    self.files.insert(text.to_owned());
+                    self.add_named(name, text);
                     if is_module {
-                        let file = text.replace('.', "/");
-                        let places = [".py", "/__main__.py", "/__init__.py"];
-                        self.files.extend(places.map(|end| format!("{file}{end}")));
                         return Script::Named;
                     }
                     let is_verb = matches!(name, "bun" | "deno" | "tsx")
@@ -345,7 +395,7 @@ mod tests {
         assert!(!runs.files.contains("in"), "{runs:?}");
         assert_named(&found(&["node", "-r", "./hook.js", "main.js"]), &["./hook.js", "main.js"]);
         assert_named(&found(&["node", "--require=./hook.js", "a.js"]), &["./hook.js", "a.js"]);
-        assert_named(&found(&["ruby", "-r./hook", "a.rb"]), &["./hook", "a.rb"]);
+        assert_named(&found(&["ruby", "-r./hook", "a.rb"]), &["./hook.rb", "a.rb"]);
         assert_named(&found(&["bash", "-o", "pipefail", "--", "a.sh"]), &["pipefail", "a.sh"]);
         assert_named(&found(&["ruby", "-rdate", "a.rb"]), &["date", "a.rb"]);
         assert_named(&found(&["perl", "-MData::Tree", "a.pl"]), &["a.pl"]);
@@ -355,6 +405,18 @@ mod tests {
         assert!(!found(&["python3", "-c", "print(1)", "a.json"]).files.contains("a.json"));
         assert!(!found(&["perl", "-lane", "print", "a.txt"]).files.contains("a.txt"));
         assert!(!found(&["make", "all.o"]).files.contains("all.o"));
+    }
+
+    #[test]
+    fn a_name_that_an_interpreter_completes_is_completed() {
+        assert_named(&found(&["python3", "./pkg"]), &["./pkg/__main__.py"]);
+        assert_named(&found(&["node", "-r", "./hook", "main"]), &["./hook.js", "main.js"]);
+        assert_named(&found(&["node", "."]), &["./index.js", "./package.json"]);
+        assert_named(&found(&["perl", "-MA::B", "a.pl"]), &["A/B.pm"]);
+        assert_named(&found(&["lua5.4", "-l", "a.b", "c.lua"]), &["a/b.lua"]);
+        assert_named(&found(&["java", "-cp", "out", "a.Main"]), &["a/Main.class"]);
+        assert_named(&in_bash("RUBYOPT=-r./hook ruby a.rb"), &["./hook.rb"]);
+        assert_named(&in_bash("NODE_OPTIONS='-r ./hook' node a"), &["./hook.js", "a.js"]);
     }
 
     #[test]
@@ -418,6 +480,7 @@ mod tests {
 
     #[test]
     fn the_tables_are_sorted() {
-        assert!([QUOTING, HANDLING, LOADING, OTHERS].iter().all(|table| table.is_sorted()));
+        assert!([QUOTING, HANDLING, OTHERS, MODULES].iter().all(|table| table.is_sorted()));
+        assert!(LOADING.is_sorted() && COMPLETED.is_sorted());
     }
 }
