@@ -162,9 +162,8 @@ mod tests {
     #[test]
     fn errors_of_the_system_have_no_numbers() {
         let error = std::io::Error::from_raw_os_error(2);
-        let text = format!("x: {error}; y (os error z)");
-        let said = "x: No such file or directory; y (os error z)";
-        assert_eq!(super::without_numbers(&text), said);
+        let said = paint(ERROR, &format!("x: {error}; y (os error z)"), ColorChoice::Never);
+        assert_eq!(said, b"sandgate: x: No such file or directory; y (os error z)\n");
     }
 
     #[test]

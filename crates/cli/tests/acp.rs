@@ -268,7 +268,7 @@ impl Wire {
         self.last += 1;
         let message =
             json!({ "jsonrpc": "2.0", "id": self.last, "method": method, "params": params });
-        writeln!(self.stdin, "{message}").unwrap();
+        self.send(&message);
     }
 
     fn send(&mut self, message: &Value) {
@@ -293,6 +293,14 @@ impl Wire {
                 turn.told += &said.to_string();
             }
         }
+    }
+
+    /// A turn in this mode. Whatever is asked is answered by this: a mode may ask about the tool, too.
+    fn turn_in(&mut self, mode: &Value, session: &Value, said: &str) -> Turn {
+        let mode = json!({ "sessionId": session, "modeId": mode });
+        let chosen = self.ask("session/set_mode", &mode);
+        assert!(chosen["error"].is_null(), "{chosen}");
+        self.turn(session, |wire, question| wire.choose(question, &option(said)))
     }
 
     fn choose(&mut self, question: &Value, outcome: &Value) {
@@ -610,15 +618,14 @@ fn a_server_that_the_editor_names_is_asked_about() {
 }
 
 /// A session of an editor that names the small server, whose tool the model calls in each turn.
-fn with_server(world: &World) -> (Wire, Value) {
+fn with_server(world: &World, command: &str, arguments: &[&str]) -> (Wire, Value) {
     fs::create_dir(world.path("ws")).unwrap();
     fs::write(world.path("ws/server.py"), SERVER).unwrap();
     let greet = json!([calls("Small-one__greet", &json!({}))]);
     // The first may be for a turn that is called off.
     let model = script(world, &[greet.clone(), greet, json!([says("done")])]);
     let mut wire = Wire::start(world, &["acp", "--provider", &model]);
-    let server =
-        json!({ "name": "Small one", "command": "python3", "args": ["server.py"], "env": [] });
+    let server = json!({ "name": "Small one", "command": command, "args": arguments, "env": [] });
     let begun = json!({ "cwd": world.path("ws"), "mcpServers": [server] });
     let begun = wire.ask("session/new", &begun);
     (wire, begun["result"].clone())
@@ -635,7 +642,7 @@ fn a_question_about_a_server_goes_with_its_turn() {
     // Editors should answer what they called off, and some do not.
     for answers in [true, false] {
         let world = World::new();
-        let (mut wire, begun) = with_server(&world);
+        let (mut wire, begun) = with_server(&world, "python3", &["server.py"]);
         let session = begun["sessionId"].clone();
         let turn = wire.turn(&session, |wire, question| {
             wire.cancel(&session);
@@ -656,29 +663,37 @@ fn a_question_about_a_server_goes_with_its_turn() {
 }
 
 /// spec ACP.19: What the person said of a server of the editor holds for the session, whatever its mode, as long as
-/// the server is the same: they are asked once.
+/// it is known to be the same server: they are asked once.
 #[test]
 fn a_server_is_asked_about_once() {
     for (said, works) in [("approve", true), ("deny", false)] {
         let world = World::new();
-        let (mut wire, begun) = with_server(&world);
+        let (mut wire, begun) = with_server(&world, "python3", &["server.py"]);
         let session = begun["sessionId"].clone();
-        let turn = |wire: &mut Wire, mode: &Value| {
-            let mode = json!({ "sessionId": session, "modeId": mode });
-            let chosen = wire.ask("session/set_mode", &mode);
-            assert!(chosen["error"].is_null(), "{chosen}");
-            // A mode may ask about the tool, too.
-            wire.turn(&session, |wire, question| wire.choose(question, &option(said)))
-        };
         let (first, other) = (&begun["modes"]["currentModeId"], json!("read-only"));
         for (mode, asked) in [(first, 1), (&other, 0), (first, 0)] {
-            let turn = turn(&mut wire, mode);
+            let turn = wire.turn_in(mode, &session, said);
             let greeted = turn.told.contains("good morning");
             assert_eq!((turn.asked, greeted), (asked, works), "in {mode}: {turn:?}");
         }
         // Another program under the same name is another server.
         fs::write(world.path("ws/server.py"), format!("{SERVER}\n# changed\n")).unwrap();
-        assert_eq!(turn(&mut wire, &other).asked, 1);
+        assert_eq!(wire.turn_in(&other, &session, said).asked, 1);
         assert_eq!(wire.end().code, Some(0));
     }
+}
+
+/// spec ACP.19: What the person said of a server of the editor holds for the session, whatever its mode, as long as
+/// it is known to be the same server: they are asked once.
+#[test]
+fn a_server_that_may_be_another_is_asked_about_again() {
+    let world = World::new();
+    let (mut wire, begun) = with_server(&world, "bash", &["-c", "exec python3 serv*.py"]);
+    let session = begun["sessionId"].clone();
+    for mode in [&begun["modes"]["currentModeId"], &json!("read-only")] {
+        let turn = wire.turn_in(mode, &session, "approve");
+        let greeted = turn.told.contains("good morning");
+        assert_eq!((turn.asked, greeted), (1, true), "in {mode}: {turn:?}");
+    }
+    assert_eq!(wire.end().code, Some(0));
 }

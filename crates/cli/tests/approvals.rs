@@ -183,6 +183,9 @@ fn nobody_is_waited_for_longer_than_was_said() {
 
 /// spec DESK.11: A question on a terminal that is answered elsewhere goes away and says who answered, and
 /// what is typed after that answers nothing.
+///
+/// spec APPROVAL.59: What came of a question is told in the same words wherever it is told: who answered, what, and
+/// what they wrote beside a no, in a line in which everything shows itself.
 #[test]
 fn a_question_that_was_answered_elsewhere_goes_away() {
     let world = World::new();
@@ -191,7 +194,7 @@ fn a_question_that_was_answered_elsewhere_goes_away() {
     let mut terminal = Terminal::start(&world, &words);
     terminal.until("\n> ");
     answer(&world, id(&open(&world, 1)[0]), &["approve"]);
-    terminal.until("Answered by approvals: yes.");
+    terminal.until("Answered by approvals: yes, once.");
     eventually("it has run", || world.path("made").exists().then_some(()));
     assert_eq!(terminal.end().1, Some(1), "its standard input is empty");
 

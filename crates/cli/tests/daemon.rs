@@ -3,6 +3,8 @@
 #![cfg(target_os = "linux")]
 #![expect(clippy::disallowed_methods, reason = "these tests are about the real program")]
 
+#[path = "../../../testing/mangled.rs"]
+mod mangled;
 mod support;
 #[path = "support/terminal.rs"]
 mod terminal;
@@ -369,59 +371,50 @@ fn users_do_not_see_each_other() {
     assert!(outcome.stderr.contains("belongs to another user"), "{outcome:?}");
 }
 
-/// Requests that make sense, and do nothing where there is no session.
+/// Requests that make sense, and do nothing where there is no session. The process that they would use or attach to is not
+/// there, and no few bytes make its name that of one that is.
 const HONEST: [&str; 10] = [
     r#"{"type":"list"}"#,
-    r#"{"type":"use","process_id":"d9"}"#,
+    r#"{"type":"use","process_id":"none-such"}"#,
     r#"{"type":"call","calls":[{"type":"function_call","name":"shell_command","call_id":"c","arguments":"{\"command\":\"touch made\"}"}]}"#,
     r#"{"type":"answer","approval_id":"approval_1","decision":{"decision":"approved"}}"#,
     r#"{"type":"cancel"}"#,
-    r#"{"type":"attach","process_id":"d9","size":{"rows":24,"columns":80}}"#,
+    r#"{"type":"attach","process_id":"none-such","size":{"rows":24,"columns":80}}"#,
     r#"{"type":"input","bytes":"dG91Y2ggbWFkZQo="}"#,
     r#"{"type":"resize","size":{"rows":24,"columns":80}}"#,
     r#"{"type":"describe","process_id":"d1"}"#,
     r#"{"type":"type","params":{"process_id":"d1","input":"touch made\n"},"typed":""}"#,
 ];
 
-/// spec DAEMON.15: Whatever is said on one connection, nothing is run and no process is ended or typed to, and the next
+/// spec DAEMON.15: What makes no sense on one connection runs nothing, ends no process and types to none, and the next
 /// connection is answered.
 #[test]
 fn nothing_that_is_said_ends_the_daemon() {
+    use mangled::mangled;
     use proptest::prelude::*;
-    use proptest::sample::{Index, select};
+    use proptest::sample::select;
     use proptest::test_runner::{RngSeed, TestRunner};
     use std::io::{Read as _, Write as _};
     let home = Home::new();
     home.start(&["--", "cat"]);
     let socket = home.directory().join("socket");
-    let changed = (select(&HONEST[..]), prop::collection::vec((any::<Index>(), any::<u8>()), 0..4))
-        .prop_map(|(text, changes)| {
-            let mut bytes = text.as_bytes().to_vec();
-            for (at, byte) in changes {
-                let at = at.index(bytes.len());
-                bytes[at] = byte;
-            }
-            bytes.push(b'\n');
-            bytes
-        });
-    let cut = (select(&HONEST[..]), any::<Index>())
-        .prop_map(|(text, at)| text.as_bytes()[..at.index(text.len())].to_vec());
-    let said = prop_oneof![6 => changed, 2 => cut, 3 => prop::collection::vec(any::<u8>(), 0..300)];
+    // What is told after the first line, which greets.
+    let answers = |said: &[u8]| {
+        let mut stream = UnixStream::connect(&socket).unwrap();
+        stream.write_all(said).unwrap();
+        stream.shutdown(std::net::Shutdown::Write).unwrap();
+        let mut told = String::new();
+        stream.read_to_string(&mut told).unwrap();
+        let mut told = told.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+        assert_eq!(told.next().unwrap()["type"], "hello");
+        told.collect::<Vec<_>>()
+    };
+    let lines = prop::collection::vec(select(&HONEST[..]).prop_flat_map(mangled), 0..6);
     let config = ProptestConfig { rng_seed: RngSeed::Fixed(1), ..ProptestConfig::default() };
-    let ran = TestRunner::new(config).run(&prop::collection::vec(said, 0..6), |said| {
-        for said in [said.concat(), b"{\"type\":\"list\"}\n".to_vec()] {
-            let mut stream = UnixStream::connect(&socket).unwrap();
-            stream.write_all(&said).unwrap();
-            stream.shutdown(std::net::Shutdown::Write).unwrap();
-            let mut answers = String::new();
-            stream.read_to_string(&mut answers).unwrap();
-            prop_assert!(answers.starts_with(r#"{"type":"hello""#), "{}", answers);
-            let read: Result<Vec<Value>, _> = answers.lines().map(serde_json::from_str).collect();
-            let last = read.unwrap().pop().unwrap();
-            if said.starts_with(b"{\"type\":\"list\"}\n") && said.len() == 16 {
-                prop_assert_eq!(last["processes"].as_array().map(Vec::len), Some(1), "{}", last);
-            }
-        }
+    let ran = TestRunner::new(config).run(&lines, |lines| {
+        answers(&lines.join(&b'\n'));
+        let listed = answers(format!("{}\n", HONEST[0]).as_bytes());
+        prop_assert_eq!(listed[0]["processes"].as_array().map(Vec::len), Some(1), "{:?}", listed);
         Ok(())
     });
     ran.unwrap();

@@ -68,6 +68,16 @@ fn the_answer_is_on_standard_output_and_the_rest_beside_it() {
     assert_eq!(events.last().unwrap()["last_agent_message"], "it is made");
 }
 
+#[test]
+fn of_a_command_that_failed_its_own_words_are_shown() {
+    let world = World::new();
+    let model = script(&world, &[runs("echo trouble; exit 3"), says("done")]);
+    let ended = exec(&world, &model, &["go"]);
+    let shown = ended.stderr.lines().map(str::trim).filter(|line| line.starts_with('│'));
+    assert_eq!(shown.collect::<Vec<_>>(), ["│ trouble"], "{}", ended.stderr);
+    assert!(ended.stderr.contains("exit code 3 in"), "{}", ended.stderr);
+}
+
 /// spec AGENT.27: The file for the last answer is opened before the model does anything, and never
 /// through a link: what a command puts in its place meanwhile is not written to.
 #[test]

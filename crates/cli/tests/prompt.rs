@@ -354,3 +354,25 @@ fn a_confined_command_says_how_it_could_write() {
     assert!(!shown.contains("--full-auto"), "{shown}");
     assert!(world.path("made").exists());
 }
+
+/// spec ERRORS.6: On a terminal, what is said is broken between words where it is wider than the terminal, and goes on
+/// where it began; elsewhere it is a line as it is.
+#[test]
+fn on_a_narrow_terminal_lines_end_between_words() {
+    let world = World::new();
+    for words in
+        [&["session", "list"][..], &["run", "--cd", "/no/such/directory/is/here", "--", "true"]]
+    {
+        let whole = world.sandgate(words).stderr;
+        assert!(whole.lines().next().unwrap().len() > 40, "{whole}");
+        let sandgate = world.program(words);
+        let mut narrow = world.other("sh");
+        narrow.args(["-c", "stty cols 40 && exec \"$@\"", "sh"]);
+        narrow.arg(sandgate.get_program()).args(sandgate.get_args());
+        let (shown, _) = Terminal::start_other(&world, &narrow).end();
+        assert!(shown.split_whitespace().eq(whole.split_whitespace()), "{shown}");
+        assert!(shown.lines().all(|line| line.trim_end().len() <= 40), "{shown}");
+        let below = shown.lines().nth(1).unwrap();
+        assert_eq!(below.len() - below.trim_start().len(), "sandgate: ".len(), "{shown}");
+    }
+}

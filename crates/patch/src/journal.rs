@@ -255,8 +255,8 @@ mod lock_tests {
     use super::*;
     use std::os::unix::fs::PermissionsExt as _;
 
-    /// spec LOCKS.1: What our programs lock can be opened by nobody who may only read, so that a confined command holds
-    /// none of them up.
+    /// spec LOCKS.1: A file that is there only to be locked can be opened by nobody who may only read, so that a confined
+    /// command holds nobody up by it.
     ///
     /// spec LOCKS.2: Nobody waits for ever for a lock that somebody holds: it is said that one does.
     #[test]

@@ -5,7 +5,7 @@
 //! yes to such a program is remembered.
 
 use crate::private::open_file;
-use sandgate_policy::{Content, Runs};
+use sandgate_policy::{BypassSandbox, Content, Runs};
 use sandgate_protocol::ExecParams;
 use sha2::{Digest as _, Sha256};
 use std::ffi::{OsStr, OsString};
@@ -42,11 +42,18 @@ const SYSTEM: &[&str] = &[
 ];
 
 /// The files that a command runs.
-pub(crate) struct Files {
+struct Files {
     /// Canonical, in the order of their names.
-    pub(crate) files: Vec<PathBuf>,
+    files: Vec<PathBuf>,
     /// Whether these are all.
-    pub(crate) complete: bool,
+    complete: bool,
+}
+
+/// Whether a yes to a command can hold for longer than once: not where a file is run that is not known yet; and
+/// outside the sandbox not where the program reads what it does from files that commands inside can write.
+pub(crate) fn lasts(runs: &Runs, params: &ExecParams, bypass_sandbox: BypassSandbox) -> bool {
+    let obeys = bypass_sandbox == BypassSandbox::Yes && runs.obeys;
+    !obeys && files(runs, params).complete
 }
 
 /// What the files hold that a command runs, in the order of their names.
@@ -56,12 +63,14 @@ pub(crate) fn contents(runs: &Runs, params: &ExecParams) -> Vec<Content> {
 }
 
 /// The files that a command runs, as far as its words name them, with what runs those.
-pub(crate) fn files(runs: &Runs, params: &ExecParams) -> Files {
+fn files(runs: &Runs, params: &ExecParams) -> Files {
     let mut search = Search::new(runs, params);
     search.add(params.program.clone());
     for word in &runs.files {
         search.add_word(word, Path::is_file);
     }
+    // Which file of a package is run stands in there, and is not looked for.
+    search.complete &= !search.found.iter().any(|file| file.ends_with("package.json"));
     for word in &runs.words {
         search.add_word(word, can_be_executed);
     }
@@ -80,23 +89,23 @@ pub(crate) fn files(runs: &Runs, params: &ExecParams) -> Files {
     Files { files: found, complete: complete && !runs.unknown }
 }
 
-struct Search<'a> {
+struct Search {
     home: PathBuf,
+    /// The first is where the command begins.
     bases: Vec<PathBuf>,
     path: Vec<PathBuf>,
     found: Vec<PathBuf>,
     looked: usize,
     complete: bool,
-    params: &'a ExecParams,
 }
 
-impl<'a> Search<'a> {
-    fn new(runs: &Runs, params: &'a ExecParams) -> Self {
+impl Search {
+    fn new(runs: &Runs, params: &ExecParams) -> Self {
         let variable = |name: &str| params.env.get(OsStr::new(name));
         let home = variable("HOME").map(PathBuf::from).unwrap_or_default();
         let bases = vec![params.cwd.clone()];
         let (path, found) = (Vec::new(), Vec::new());
-        let mut search = Self { home, bases, path, found, looked: 0, complete: true, params };
+        let mut search = Self { home, bases, path, found, looked: 0, complete: true };
         for place in &runs.from {
             // It may go on from where it has gone to before.
             let further: Vec<PathBuf> =
@@ -120,10 +129,10 @@ impl<'a> Search<'a> {
     }
 
     fn at_home(&self, base: &Path, word: &str) -> PathBuf {
-        match word.strip_prefix('~').map(|rest| rest.strip_prefix('/').unwrap_or(rest)) {
-            Some("") => self.home.clone(),
-            Some(rest) if word.starts_with("~/") => self.home.join(rest),
-            _ => base.join(word),
+        match word.strip_prefix("~/") {
+            Some(rest) => self.home.join(rest),
+            None if word == "~" => self.home.clone(),
+            None => base.join(word),
         }
     }
 
@@ -160,7 +169,7 @@ impl<'a> Search<'a> {
         let Some(line) = first_line(file) else { return };
         let mut words = line.split_ascii_whitespace();
         let Some(interpreter) = words.next() else { return };
-        let interpreter = self.params.cwd.join(interpreter);
+        let interpreter = self.bases[0].join(interpreter);
         let asks_path = interpreter.file_name() == Some(OsStr::new("env"));
         self.add(interpreter);
         for word in words {
@@ -377,5 +386,7 @@ mod tests {
         let words = (0..=NAMES).map(|number| number.to_string()).collect();
         assert!(!files(&Runs { words, ..Runs::default() }, &params(&place)).complete);
         assert!(!files(&Runs { unknown: true, ..Runs::default() }, &params(&place)).complete);
+        write(&place.join("package.json"), "{}", 0o644);
+        assert!(!files(&runs(&["./package.json"], &[]), &params(&place)).complete);
     }
 }

@@ -96,7 +96,7 @@ pub use own_program::Printed;
 #[cfg(unix)]
 pub use own_socket::OwnSocketError;
 /// Directories and files that are the person's own, and nobody else's.
-pub use private::{make_private, open_file};
+pub use private::{is_in_place, make_private, open_file};
 pub use request::{CommandInput, CommandLine, KeepOutput, new_call_id};
 pub use runtime::Runtime;
 pub use served::{ServerAnswers, ServerPipe, ServerProgram, ServerWatch};

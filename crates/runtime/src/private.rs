@@ -91,6 +91,20 @@ pub fn open_file(path: &Path) -> io::Result<std::fs::File> {
     }
 }
 
+/// Whether a name still stands for the file that was opened by it.
+#[cfg(unix)]
+pub fn is_in_place(path: &Path, file: &std::fs::File) -> bool {
+    use std::os::unix::fs::MetadataExt as _;
+    let (Ok(named), Ok(opened)) = (path.symlink_metadata(), file.metadata()) else { return false };
+    (named.dev(), named.ino()) == (opened.dev(), opened.ino())
+}
+
+/// Nothing can be moved away here while it is open.
+#[cfg(not(unix))]
+pub fn is_in_place(path: &Path, _: &std::fs::File) -> bool {
+    path.exists()
+}
+
 #[cfg(not(unix))]
 fn make(directory: &Path, above: Above) -> io::Result<()> {
     create(&mut std::fs::DirBuilder::new(), directory, above)

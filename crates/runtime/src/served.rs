@@ -7,7 +7,7 @@
 
 use crate::approval::{Answer, Question, resolved_command_text};
 use crate::audit::{Began, DecidedBy, Ended, Granted, Record};
-use crate::contents::contents;
+use crate::contents::{contents, lasts};
 use crate::error::RuntimeError;
 use crate::orchestrator::{
     ApprovalCtx, Recorded, SandboxAttempt, Sandboxable, ToolCtx, ToolOrchestrator, ToolRuntime,
@@ -18,7 +18,9 @@ use crate::resolve::resolve_words;
 use crate::session::{Services, Turn};
 use crate::tools::{decided_by, judged};
 use bytes::BytesMut;
-use sandgate_policy::{Approvable, ApprovalKey, ApprovalRequirement, Terms, requirement};
+use sandgate_policy::{
+    Approvable, ApprovalKey, ApprovalRequirement, BypassSandbox, Terms, requirement,
+};
 use sandgate_policy::{Judgement, Surroundings, judge, runs};
 use sandgate_process::{LiveEnd, OutputSink, ProcessHandle, RawStream};
 use sandgate_protocol::{
@@ -26,6 +28,7 @@ use sandgate_protocol::{
     ExecParams, ExecToolCallOutput, OutputStream, ReviewDecision, SandboxPolicy, SandboxType,
     visible,
 };
+use std::cell::LazyCell;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io;
@@ -68,12 +71,13 @@ struct Answered {
 
 impl ServerAnswers {
     fn of(&self, request: &Request, without_sandbox: bool) -> Option<ReviewDecision> {
-        let keys = request.approval_keys();
+        // What its files hold is looked at only if the rest is the same: it takes longest.
+        let keys = LazyCell::new(|| request.approval_keys());
         let found = self.answered();
         let found = found.iter().find(|answered| {
             answered.program == request.program
                 && answered.without_sandbox == without_sandbox
-                && answered.keys == keys
+                && answered.keys == *keys
         });
         found.map(|answered| answered.decision.clone())
     }
@@ -283,6 +287,10 @@ impl Approvable for Request {
         }]
     }
 
+    fn lasts(&self, bypass_sandbox: BypassSandbox) -> bool {
+        lasts(&runs(&self.judgement.reading), &self.params, bypass_sandbox)
+    }
+
     fn approval_requirement(&self, terms: &Terms<'_>) -> ApprovalRequirement {
         match requirement(&self.judgement, terms, None) {
             ApprovalRequirement::NeedsApproval { reason, bypass_sandbox, proposed_rule } => {
@@ -330,12 +338,14 @@ impl ToolRuntime<Request> for ServerTool {
         let text = resolved_command_text(params, ctx.services.runtime.shell.shell_path());
         let question =
             ctx.question(params.command.clone(), text, params.cwd.clone(), &approval.reason);
-        let question =
-            ExecApprovalRequest { without_sandbox: approval.without_sandbox, ..question };
+        let ApprovalCtx { without_sandbox, only_once, .. } = approval;
+        let question = ExecApprovalRequest { without_sandbox, only_once, ..question };
         let keys = request.approval_keys();
         let answer = ctx.ask(Question::Exec(Box::new(question))).await;
-        let answers = &ctx.services.config.server_answers;
-        answers.keep(request, keys, approval.without_sandbox, &answer);
+        if !only_once {
+            let answers = &ctx.services.config.server_answers;
+            answers.keep(request, keys, without_sandbox, &answer);
+        }
         answer
     }
 

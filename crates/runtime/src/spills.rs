@@ -103,10 +103,16 @@ impl Spills {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, unix))]
 mod tests {
     use super::*;
+    use crate::request::new_call_id;
+    use crate::runtime::Runtime;
+    use crate::session::{Session, SessionConfig};
+    use sandgate_protocol::{AskForApproval, SandboxPolicy, ToolCall, ToolOutput, ToolPayload};
+    use serde_json::{Value, json};
     use std::path::Path;
+    use std::sync::Arc;
 
     async fn keep(spills: &Spills, directory: &Path, name: &str, bytes: u64) {
         let path = directory.join(name);
@@ -150,5 +156,44 @@ mod tests {
         assert!(spills.why_gone("a").unwrap().contains("the full output a was removed"));
         assert!(spills.why_gone("f").is_some());
         assert_eq!((spills.why_gone("g"), spills.why_gone("never")), (None, None));
+    }
+    /// spec OUTPUT.36: Of the full outputs of commands that have ended a program keeps the last 100, and no more than
+    /// 1 GiB of them, but always the last; who asks for one that had to go is told so.
+    #[tokio::test]
+    async fn who_asks_for_one_that_had_to_go_is_told_so() {
+        let mut runtime = Runtime::start().unwrap();
+        assert_eq!((runtime.spills.room.files, runtime.spills.room.bytes), (100, 1 << 30));
+        runtime.spills = Spills::new(Room { files: 2, ..Room::DEFAULT });
+        let workspace = tempfile::tempdir().unwrap();
+        let mut config = SessionConfig::new(workspace.path().to_owned());
+        config.approval_policy = AskForApproval::Never;
+        config.sandbox_policy = SandboxPolicy::DangerFullAccess;
+        config.own_env = [("PATH".into(), std::env::var_os("PATH").unwrap())].into();
+        let session = Session::start(Arc::new(runtime), config).unwrap();
+        let requester = session.requester();
+        let call = async |name: &str, arguments: Value| {
+            let payload = ToolPayload::Function { arguments: arguments.to_string() };
+            let call = ToolCall { call_id: new_call_id(), name: name.to_owned(), payload };
+            let turn = requester.begin_turn();
+            match requester.call(vec![call], &turn).await.remove(0).output {
+                ToolOutput::Function { content, .. } => content,
+                other @ ToolOutput::Mcp { .. } => panic!("{other:?}"),
+            }
+        };
+        let run = async || {
+            let much = ["bash", "-c", "head -c 1100000 /dev/zero | tr '\\0' x"];
+            let said = call("shell", json!({ "command": much })).await;
+            let (_, rest) = said.split_once("full output: ").unwrap();
+            rest.split_whitespace().next().unwrap().to_owned()
+        };
+        let read = async |id: &str| {
+            call("read_output", json!({ "id": id, "offset": 0, "bytes": 3 })).await
+        };
+        let (first, second) = (run().await, run().await);
+        assert_eq!(read(&first).await, "[bytes 0 to 3 of 1100000]\nxxx");
+        run().await;
+        let gone = read(&first).await;
+        assert!(gone.contains("was removed to make room"), "{gone}");
+        assert_eq!(read(&second).await, "[bytes 0 to 3 of 1100000]\nxxx");
     }
 }

@@ -470,6 +470,7 @@ async fn whatever_a_command_runs_is_asked_about_again_when_it_was_changed() {
     write("interpreted", &interpreted, 0o755);
     for (command, file, mode) in [
         (json!(["bash", "-o", "pipefail", "script"]), "script", 0o644),
+        (json!(["python3", "package"]), "package/__main__.py", 0o644),
         (json!(["bash", "-c", "sh < fed"]), "fed", 0o644),
         (json!(["bash", "-c", "cat piped | sh"]), "piped", 0o644),
         (json!(["bash", "-c", "cd -P sub && sh below"]), "sub/below", 0o644),

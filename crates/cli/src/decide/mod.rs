@@ -11,9 +11,7 @@ pub(crate) use words::{Prepared, decision};
 
 use crate::notes;
 use prompt::Page;
-use sandgate_protocol::{
-    AnsweredBy, ApprovalId, Event, ReviewDecision, ShownQuestion, visible_line,
-};
+use sandgate_protocol::{AnsweredBy, ApprovalId, Event, ReviewDecision, ShownQuestion};
 use sandgate_runtime::{AnswerError, Approver};
 use std::collections::VecDeque;
 use std::io::Write as _;
@@ -227,10 +225,11 @@ impl Decider {
         match &self.answers {
             Answers::Terminal(terminal) => {
                 let (answer, asked) = oneshot::channel();
+                // Before it is shown: whoever sees it may press Ctrl-C at once.
+                *self.on_terminal.asked() = open.question.asks().cloned();
                 // If that fails the sender is dropped, which counts as a terminal that is gone.
                 terminal.ask(&open.heading, page, open.feedback, answer);
                 self.asked = Some(asked);
-                *self.on_terminal.asked() = open.question.asks().cloned();
             }
             Answers::Elsewhere => {
                 let what = sentence(&open.question);
@@ -309,18 +308,10 @@ impl Decider {
 
 /// Why a question is not open any more, as a sentence.
 pub(crate) fn over_by(answered_by: &AnsweredBy, decision: &ReviewDecision) -> String {
-    match answered_by {
-        AnsweredBy::Person(name) => {
-            let word = match decision {
-                ReviewDecision::Abort => decision.said(),
-                _ if decision.approves() => "yes",
-                _ => "no",
-            };
-            format!("Answered by {}: {word}.", visible_line(name))
-        }
-        AnsweredBy::Timeout => "Nobody answered in time, which is a no.".to_owned(),
-        AnsweredBy::Nobody | AnsweredBy::Cancelled => "It is over.".to_owned(),
-    }
+    let said = format!("{} {}.", answered_by.said(), decision.in_words());
+    let mut letters = said.chars();
+    let first = letters.next().map(|first| first.to_uppercase().to_string());
+    first.unwrap_or_default() + letters.as_str()
 }
 
 /// A question as one sentence.

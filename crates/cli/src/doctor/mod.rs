@@ -136,11 +136,11 @@ fn in_words(checks: &[Check], state: State, columns: Option<usize>) -> String {
         };
         let margin = widest + 10;
         let indent = " ".repeat(margin);
-        // A file that is not in order is shown with the line that is wrong.
-        let (name, found) = (check.name, check.found.replace('\n', &format!("\n{indent}")));
+        let name = check.name;
         let found = match check.found.contains('\n') {
-            true => found,
-            false => wrap::wrapped(&found, columns, margin),
+            // A file that is not in order is shown with the line that is wrong.
+            true => check.found.replace('\n', &format!("\n{indent}")),
+            false => wrap::wrapped(&check.found, columns, margin),
         };
         let _ = writeln!(text, "  {style}{mark}{style:#}  {name:widest$}  {found}");
         if let Some(means) = &check.means {

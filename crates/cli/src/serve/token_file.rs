@@ -5,6 +5,7 @@
 //! number by then. Whoever gives a name in that directory to another file, or takes one away, holds the directory's
 //! own lock meanwhile.
 
+use sandgate_runtime::{hold_lock, is_in_place};
 use sandgate_server::http::Token;
 use std::fs::{self, File};
 use std::io::{self, Write as _};
@@ -32,13 +33,10 @@ impl TokenFile {
         requester: &Token,
     ) -> io::Result<Self> {
         let path = directory.join(format!("{name}{SUFFIX}"));
-        let told = serde_json::json!({
-            "url": address, "requester_token": requester.reveal(), "pid": std::process::id(),
-        });
         let written = alone(directory).and_then(|_alone| {
             left::sweep(directory);
             // Whoever has the address now is us, so nobody who holds a file of this name has a right to it.
-            replace(directory, &path, &format!("{told}\n"))
+            replace(directory, &path, &told(address, requester))
         });
         let file = written.map_err(|error| {
             io::Error::new(error.kind(), format!("cannot write {}: {error}", path.display()))
@@ -55,15 +53,23 @@ impl TokenFile {
 impl Drop for TokenFile {
     fn drop(&mut self) {
         let alone = self.path.parent().map(alone);
-        if matches!(alone, Some(Ok(_))) && left::is_in_place(&self.path, &self.file) {
+        if matches!(alone, Some(Ok(_))) && is_in_place(&self.path, &self.file) {
             let _ = fs::remove_file(&self.path);
         }
     }
 }
 
+/// What stands in the file.
+fn told(address: &str, requester: &Token) -> String {
+    let told = serde_json::json!({
+        "url": address, "requester_token": requester.reveal(), "pid": std::process::id(),
+    });
+    format!("{told}\n")
+}
+
 /// Waits until nobody else changes what has which name.
 fn alone(directory: &Path) -> io::Result<File> {
-    sandgate_runtime::hold_lock(&directory.join(".lock"))
+    hold_lock(&directory.join(".lock"))
 }
 
 /// Lets a name stand for a new file, which is whole and locked before anybody else can open it.
@@ -104,15 +110,6 @@ mod left {
     /// Takes the lock on a file that nobody else can have opened.
     pub(super) fn hold(file: &File) -> io::Result<()> {
         Ok(file.try_lock()?)
-    }
-
-    /// Whether it is still the file of this name.
-    pub(super) fn is_in_place(path: &Path, file: &File) -> bool {
-        let number = |found: fs::Metadata| (found.dev(), found.ino());
-        match (path.symlink_metadata(), file.metadata()) {
-            (Ok(named), Ok(held)) => number(named) == number(held),
-            _ => false,
-        }
     }
 
     pub(super) fn sweep(directory: &Path) {
@@ -163,10 +160,6 @@ mod left {
         Ok(())
     }
 
-    pub(super) fn is_in_place(_: &Path, _: &File) -> bool {
-        true
-    }
-
     pub(super) fn sweep(_: &Path) {}
 }
 
@@ -183,12 +176,11 @@ mod tests {
 
     /// The file of a server that was killed: nothing of the process is left, the lock neither.
     fn killed(directory: &Path, name: &str) -> PathBuf {
-        let living = write(directory, name);
-        let (path, text) = (living.path.clone(), fs::read(living.path()).unwrap());
-        drop(living);
+        let path = directory.join(format!("{name}{SUFFIX}"));
         let mut options = fs::OpenOptions::new();
         let mut file = options.write(true).create_new(true).mode(0o600).open(&path).unwrap();
-        file.write_all(&text).unwrap();
+        let tokens = Tokens::random().unwrap();
+        file.write_all(told("http://127.0.0.1:1", tokens.requester()).as_bytes()).unwrap();
         path
     }
 
@@ -241,7 +233,10 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let directory = directory.path();
         for _ in 0..50 {
-            (0..SERVERS).for_each(|server| drop(killed(directory, &server.to_string())));
+            for server in 0..SERVERS {
+                killed(directory, &server.to_string());
+                killed(directory, &format!("another-{server}"));
+            }
             let together = std::sync::Barrier::new(SERVERS);
             let living: Vec<TokenFile> = std::thread::scope(|scope| {
                 let servers: Vec<_> = (0..SERVERS)
@@ -255,7 +250,7 @@ mod tests {
                     .collect();
                 servers.into_iter().map(|server| server.join().unwrap()).collect()
             });
-            assert!(living.iter().all(|file| left::is_in_place(&file.path, &file.file)));
+            assert!(living.iter().all(|file| is_in_place(&file.path, &file.file)));
             assert_eq!(names(directory).len(), SERVERS);
             drop(living);
             assert_eq!(names(directory), [] as [&str; 0]);

@@ -91,10 +91,8 @@ impl Cage {
             return None;
         }
         let mut command = Command::new("python3");
-        command.args(["-c", lacking]).arg(sandgate()).arg("sandbox").args(options);
-        command.args(["--", "/bin/sh", "-c", script]);
-        self.settle(&mut command);
-        Some(command)
+        command.args(["-c", lacking]);
+        Some(self.behind(command, options, script))
     }
 
     /// The same where a file of `/proc` is covered by something that cannot be taken away, if that can
@@ -111,11 +109,7 @@ impl Cage {
         if !has("unshare") || !works().is_ok_and(|out| out.status.success()) {
             return None;
         }
-        let mut command = covered();
-        command.arg(sandgate()).arg("sandbox").args(options);
-        command.args(["--", "/bin/sh", "-c", script]);
-        self.settle(&mut command);
-        Some(command)
+        Some(self.behind(covered(), options, script))
     }
 
     /// The same where a directory of the workspace is a read-only mount of the person's, if that can be had here.
@@ -135,11 +129,15 @@ impl Cage {
         if !has("unshare") || !mounted().arg("true").status().is_ok_and(|ended| ended.success()) {
             return None;
         }
-        let mut command = mounted();
+        Some(self.behind(mounted(), options, script))
+    }
+
+    /// The same, started by another program.
+    fn behind(&self, mut command: Command, options: &[&str], script: &str) -> Command {
         command.arg(sandgate()).arg("sandbox").args(options);
         command.args(["--", "/bin/sh", "-c", script]);
         self.settle(&mut command);
-        Some(command)
+        command
     }
 
     fn settle(&self, command: &mut Command) {

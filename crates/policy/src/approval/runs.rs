@@ -8,7 +8,7 @@ use crate::command::{Connective, RedirectionKind, Shape, SimpleCommand, Word};
 use crate::rules::obeys_recipes;
 use crate::script::Reading;
 use crate::wrapper::code::INTERPRETERS;
-use crate::wrapper::{base_name, shell_of, unwrapped};
+use crate::wrapper::{base_name, shell_of, unwrapped, without_version};
 use std::collections::BTreeSet;
 
 /// The files that a command runs, by the words that name them.
@@ -40,7 +40,7 @@ pub fn runs(reading: &Reading) -> Runs {
     for (origin, command) in all {
         goes_somewhere |= !found.add_place(command);
         found.add_variables(command);
-        found.add(command, &reading.commands[..=origin.min(reading.commands.len() - 1)]);
+        found.add(command, &reading.commands[..=origin]);
     }
     found.unknown |= goes_somewhere && !found.files.is_empty();
     found
@@ -56,24 +56,54 @@ const QUOTING: &[&str] = &[
 const HANDLING: &[&str] =
     &["chmod", "chown", "cp", "install", "ln", "mkdir", "mv", "rm", "rmdir", "tee", "touch"];
 
-/// Variables by which programs load or run a file. Sorted.
-const LOADING: &[&str] = &[
-    "BASH_ENV",
-    "CLASSPATH",
-    "DYLD_INSERT_LIBRARIES",
-    "ENV",
-    "GIT_CONFIG",
-    "GIT_CONFIG_GLOBAL",
-    "GIT_CONFIG_SYSTEM",
-    "JAVA_TOOL_OPTIONS",
-    "LD_AUDIT",
-    "LD_PRELOAD",
-    "MAKEFILES",
-    "NODE_OPTIONS",
-    "PERL5OPT",
-    "PYTHONSTARTUP",
-    "RIPGREP_CONFIG_PATH",
-    "RUBYOPT",
+/// Variables by which programs load or run a file, and the interpreter that completes its name. Sorted.
+const LOADING: &[(&str, &str)] = &[
+    ("BASH_ENV", "bash"),
+    ("CLASSPATH", "java"),
+    ("DYLD_INSERT_LIBRARIES", ""),
+    ("ENV", "sh"),
+    ("GIT_CONFIG", ""),
+    ("GIT_CONFIG_GLOBAL", ""),
+    ("GIT_CONFIG_SYSTEM", ""),
+    ("JAVA_TOOL_OPTIONS", "java"),
+    ("LD_AUDIT", ""),
+    ("LD_PRELOAD", ""),
+    ("MAKEFILES", "make"),
+    ("NODE_OPTIONS", "node"),
+    ("PERL5OPT", "perl"),
+    ("PYTHONSTARTUP", "python"),
+    ("RIPGREP_CONFIG_PATH", ""),
+    ("RUBYOPT", "ruby"),
+];
+
+/// By what interpreters take the parts of a name apart, if they do, and how they complete it. Sorted.
+const COMPLETED: &[(&str, Option<&str>, &[&str])] = &[
+    ("bun", None, MODULES),
+    ("deno", None, MODULES),
+    ("java", Some("."), &[".class"]),
+    ("lua", Some("."), &[".lua"]),
+    ("node", None, MODULES),
+    ("perl", Some("::"), &[".pm"]),
+    ("python", Some("."), &[".py", "/__init__.py", "/__main__.py"]),
+    ("ruby", None, &[".rb"]),
+    ("ts-node", None, MODULES),
+    ("tsx", None, MODULES),
+];
+
+/// What modules of JavaScript may be called.
+const MODULES: &[&str] = &[
+    ".cjs",
+    ".cts",
+    ".js",
+    ".json",
+    ".jsx",
+    ".mjs",
+    ".mts",
+    ".node",
+    ".ts",
+    ".tsx",
+    "/index.js",
+    "/package.json",
 ];
 
 /// What make reads where it is told nothing else.
@@ -126,12 +156,37 @@ impl Runs {
             let pieces = pieces.map(str::to_owned);
             match name {
                 "PATH" => self.path.extend(pieces),
-                _ if LOADING.contains(&name) => {
-                    self.unknown |= !is_known(&value);
-                    self.files.extend(pieces);
-                }
-                _ => self.words.extend(pieces),
+                _ => match LOADING.iter().find(|(loading, _)| *loading == name) {
+                    Some((_, interpreter)) => {
+                        self.unknown |= !is_known(&value);
+                        pieces.for_each(|piece| self.add_option(interpreter, &piece));
+                    }
+                    None => self.words.extend(pieces),
+                },
             }
+        }
+    }
+
+    /// A file that an interpreter is told of, however it completes the name.
+    fn add_named(&mut self, interpreter: &str, name: &str) {
+        self.files.insert(name.to_owned());
+        let interpreter = without_version(interpreter);
+        for (_, apart, ends) in COMPLETED.iter().filter(|(program, ..)| *program == interpreter) {
+            let parts = apart.map(|apart| name.replace(apart, "/"));
+            for path in parts.iter().map(String::as_str).chain([name]) {
+                self.files.extend(ends.iter().map(|end| format!("{path}{end}")));
+            }
+        }
+    }
+
+    /// A word that may be an option with a value: both count.
+    fn add_option(&mut self, interpreter: &str, text: &str) {
+        let value = text.split_once('=').map(|(_, value)| value);
+        let attached = text.strip_prefix(['-', '+']).and_then(|option| option.get(1..));
+        for name in
+            [Some(text), value, attached].into_iter().flatten().filter(|name| !name.is_empty())
+        {
+            self.add_named(interpreter, name);
         }
     }
 
@@ -194,52 +249,45 @@ impl Runs {
     /// The words behind an interpreter's name that may be its script, and what options load. A word
     /// behind an option may be the option's value, so both it and the next one count.
     fn script(&mut self, name: &str, words: &[Word], surely: bool) -> Script {
-        if matches!(name, "make" | "gmake") {
+        let is_make = matches!(name, "make" | "gmake");
+        if is_make {
             self.files.extend(MAKEFILES.map(str::to_owned));
         }
-        let mut may_be_value = false;
-        let mut found = Script::Input;
+        let (mut may_be_value, mut is_module) = (false, false);
         for word in words {
             let text = word.text.as_str();
             match text {
                 "--" => may_be_value = false,
                 "-" => return Script::Input,
                 _ if is_known(word) && text.starts_with(['-', '+']) => {
-                    let value = text.split_once('=').map(|(_, value)| value);
-                    let attached = text.get(2..).filter(|rest| !rest.is_empty());
-                    self.files.extend(value.into_iter().chain(attached).map(str::to_owned));
-                    if is_code(name, text) {
-                        return Script::Named;
+                    self.add_option(name, text);
+                    match before_code(name, text) {
+                        Some(Code::Text) => return Script::Named,
+                        Some(Code::Module) => is_module = true,
+                        None => {}
                     }
                     may_be_value = true;
-                    if name.starts_with("python") && !text.starts_with("--") && text.ends_with('m')
-                    {
-                        found = Script::Module;
-                    }
                 }
                 // Every version of it builds what it is told to: only an option names a recipe.
-                _ if matches!(name, "make" | "gmake") && !may_be_value => found = Script::Named,
+                _ if is_make && !may_be_value => {}
                 _ => {
                     self.unknown |= surely && !is_known(word);
-                    self.files.insert(text.to_owned());
-                    if found == Script::Module {
-                        let file = text.replace('.', "/");
-                        let places = [".py", "/__main__.py", "/__init__.py"];
-                        self.files.extend(places.map(|end| format!("{file}{end}")));
+                    self.add_named(name, text);
+                    if is_module {
                         return Script::Named;
                     }
-                    let is_input = text.starts_with("/dev/") || text.starts_with("/proc/");
-                    found = if is_input { Script::Input } else { Script::Named };
                     let is_verb = matches!(name, "bun" | "deno" | "tsx")
                         && text.bytes().all(|byte| byte.is_ascii_lowercase());
-                    if !may_be_value && !is_verb && !matches!(name, "make" | "gmake") {
-                        return found;
+                    if !may_be_value && !is_verb {
+                        let is_input = text.starts_with("/dev/") || text.starts_with("/proc/");
+                        return if is_input { Script::Input } else { Script::Named };
                     }
                     may_be_value = false;
                 }
             }
         }
-        if matches!(name, "make" | "gmake") { Script::Named } else { found }
+        // What may have been a value was perhaps all that was named.
+        if is_make { Script::Named } else { Script::Input }
     }
 }
 
@@ -248,9 +296,7 @@ impl Runs {
 enum Script {
     /// A word names it, or is it.
     Named,
-    /// The next word is a module of Python's.
-    Module,
-    /// It reads it.
+    /// It may read it.
     Input,
 }
 
@@ -263,15 +309,34 @@ fn is_known(word: &Word) -> bool {
     }
 }
 
-/// Whether what follows an option is code, so that no word after it is a script.
-fn is_code(name: &str, option: &str) -> bool {
-    let letter = match name.trim_end_matches(|end: char| end.is_ascii_digit() || end == '.') {
-        "python" => 'c',
-        "lua" | "node" | "perl" | "ruby" => 'e',
-        "php" => 'r',
-        _ => return false,
-    };
-    !option.starts_with("--") && option.ends_with(letter)
+/// What the word behind an option is, so that no word after it is a script.
+#[derive(Clone, Copy)]
+enum Code {
+    Text,
+    Module,
+}
+
+/// The options of interpreters behind which code stands, and the letters that may stand before theirs in a group: those
+/// of options without a value. Behind any other letter it would be part of a value, as in `-rdate`.
+const CODE: &[(&str, char, Code, &str)] = &[
+    ("lua", 'e', Code::Text, ""),
+    ("node", 'e', Code::Text, "ip"),
+    ("perl", 'e', Code::Text, "0TUWXacdlnpstuw"),
+    ("php", 'r', Code::Text, "nq"),
+    ("python", 'c', Code::Text, "BEIOPRSVbdhiqsuvx"),
+    ("python", 'm', Code::Module, "BEIOPRSVbdhiqsuvx"),
+    ("ruby", 'e', Code::Text, "Sacdlnpsvw"),
+];
+
+fn before_code(name: &str, option: &str) -> Option<Code> {
+    let (name, group) = (without_version(name), option.strip_prefix('-')?);
+    let mut rows = CODE.iter().filter(|(program, ..)| *program == name);
+    let found = rows.find(|(_, letter, _, flags)| {
+        group
+            .strip_suffix(*letter)
+            .is_some_and(|before| before.chars().all(|one| flags.contains(one)))
+    });
+    found.map(|(_, _, code, _)| *code)
 }
 
 /// Interpreters that are not in the table of those that take code in an argument. Sorted.
@@ -281,10 +346,10 @@ const OTHERS: &[&str] = &[
 ];
 
 fn reads_a_script(name: &str) -> bool {
-    let plain = name.trim_end_matches(|end: char| end.is_ascii_digit() || end == '.');
     OTHERS.contains(&name)
         || shell_of(name).is_some()
-        || INTERPRETERS.iter().any(|interpreter| [name, plain].contains(interpreter))
+        || INTERPRETERS.contains(&name)
+        || INTERPRETERS.contains(&without_version(name))
 }
 
 #[cfg(test)]
@@ -330,10 +395,28 @@ mod tests {
         assert!(!runs.files.contains("in"), "{runs:?}");
         assert_named(&found(&["node", "-r", "./hook.js", "main.js"]), &["./hook.js", "main.js"]);
         assert_named(&found(&["node", "--require=./hook.js", "a.js"]), &["./hook.js", "a.js"]);
-        assert_named(&found(&["ruby", "-r./hook", "a.rb"]), &["./hook", "a.rb"]);
+        assert_named(&found(&["ruby", "-r./hook", "a.rb"]), &["./hook.rb", "a.rb"]);
         assert_named(&found(&["bash", "-o", "pipefail", "--", "a.sh"]), &["pipefail", "a.sh"]);
+        assert_named(&found(&["ruby", "-rdate", "a.rb"]), &["date", "a.rb"]);
+        assert_named(&found(&["perl", "-MData::Tree", "a.pl"]), &["a.pl"]);
+        assert_named(&found(&["perl", "-pi.e", "a.pl"]), &["a.pl"]);
+        assert_named(&found(&["php", "-dvariables_order", "a.php"]), &["a.php"]);
+        assert_named(&found(&["python3", "-Xm", "-X", "dev", "a.py"]), &["a.py"]);
         assert!(!found(&["python3", "-c", "print(1)", "a.json"]).files.contains("a.json"));
+        assert!(!found(&["perl", "-lane", "print", "a.txt"]).files.contains("a.txt"));
         assert!(!found(&["make", "all.o"]).files.contains("all.o"));
+    }
+
+    #[test]
+    fn a_name_that_an_interpreter_completes_is_completed() {
+        assert_named(&found(&["python3", "./pkg"]), &["./pkg/__main__.py"]);
+        assert_named(&found(&["node", "-r", "./hook", "main"]), &["./hook.js", "main.js"]);
+        assert_named(&found(&["node", "."]), &["./index.js", "./package.json"]);
+        assert_named(&found(&["perl", "-MA::B", "a.pl"]), &["A/B.pm"]);
+        assert_named(&found(&["lua5.4", "-l", "a.b", "c.lua"]), &["a/b.lua"]);
+        assert_named(&found(&["java", "-cp", "out", "a.Main"]), &["a/Main.class"]);
+        assert_named(&in_bash("RUBYOPT=-r./hook ruby a.rb"), &["./hook.rb"]);
+        assert_named(&in_bash("NODE_OPTIONS='-r ./hook' node a"), &["./hook.js", "a.js"]);
     }
 
     #[test]
@@ -352,6 +435,7 @@ mod tests {
         assert_named(&in_bash("python3 - < a.py"), &["a.py"]);
         assert_named(&in_bash("cat a.sh b.sh | grep -v x | sudo bash -s"), &["a.sh", "b.sh"]);
         assert_named(&in_bash("cat a.sh | bash /dev/stdin"), &["a.sh"]);
+        assert_named(&in_bash("cat a.py | python3 -W ignore"), &["a.py"]);
         assert!(in_bash("./make-script | sh").unknown);
         assert!(!in_bash("cat a.json | python3 tool.py").files.contains("a.json"));
     }
@@ -396,6 +480,7 @@ mod tests {
 
     #[test]
     fn the_tables_are_sorted() {
-        assert!([QUOTING, HANDLING, LOADING, OTHERS].iter().all(|table| table.is_sorted()));
+        assert!([QUOTING, HANDLING, OTHERS, MODULES].iter().all(|table| table.is_sorted()));
+        assert!(LOADING.is_sorted() && COMPLETED.is_sorted());
     }
 }

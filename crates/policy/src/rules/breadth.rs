@@ -484,11 +484,7 @@ fn program_need(program: &str) -> Option<Need> {
 
 /// `python3.12` is python, `mkfs.ext4` is mkfs.
 fn without_version(name: &str) -> &str {
-    let name = if name.starts_with("mkfs.") { "mkfs" } else { name };
-    let plain = name.trim_end_matches(|character: char| {
-        character.is_ascii_digit() || character == '.' || character == '-'
-    });
-    if plain.is_empty() { name } else { plain }
+    if name.starts_with("mkfs.") { "mkfs" } else { wrapper::without_version(name) }
 }
 
 /// An interpreter with the file that it runs, or Python with a module that is known.

@@ -201,6 +201,12 @@ pub(crate) fn base_name(program: &str) -> &str {
     }
 }
 
+/// The name of a program without the number of its version: `gcc-12` is gcc, and `python3.12` is python.
+pub(crate) fn without_version(name: &str) -> &str {
+    let plain = name.trim_end_matches(|end: char| end.is_ascii_digit() || matches!(end, '.' | '-'));
+    if plain.is_empty() { name } else { plain }
+}
+
 /// A command made of some of another's words, with the other's redirections.
 fn part(words: &[Word], of: &SimpleCommand) -> SimpleCommand {
     SimpleCommand {

@@ -1,6 +1,7 @@
 //! Options of programs that are no wrappers, by which they run another program all the same: in
 //! groups, with attached values, and as short as the program takes them.
 
+use super::without_version;
 use crate::command::{Shape, Word};
 
 /// The options of one program.
@@ -79,6 +80,19 @@ const ARCHIVING: &[&str] = &[
     "use-compress-program",
 ];
 
+const DOWNLOADING: &[&str] = &[
+    "config-locations",
+    "downloader",
+    "exec",
+    "external-downloader",
+    "ffmpeg-location",
+    "netrc-cmd",
+    "plugin-dirs",
+];
+
+const TYPESETTING: &[&str] =
+    &["-shell-escape", "--shell-escape", "-enable-write18", "--enable-write18"];
+
 /// Sorted by program.
 #[rustfmt::skip]
 const RUNNING: &[Running] = &[
@@ -126,15 +140,15 @@ const RUNNING: &[Running] = &[
     Running { letters: "e", long: &["config", "remotecmd", "ssh"], ..of("hg") },
     Running { letters: "f", long: &["justfile", "set", "shell", "shell-arg"], ..of("just") },
     Running { long: &["kubeconfig"], ..of("kubectl") },
-    Running { starts: &["-shell-escape", "--shell-escape", "-enable-write18", "--enable-write18"], ..of("latex") },
+    Running { starts: TYPESETTING, ..of("latex") },
     Running { long: &["plugin"], starts: &["-plugin", "@"], ..of("ld") },
-    Running { starts: &["-shell-escape", "--shell-escape", "-enable-write18", "--enable-write18"], ..of("lualatex") },
+    Running { starts: TYPESETTING, ..of("lualatex") },
     Running { letters: "PH", long: &["html", "pager"], ..of("man") },
     Running { long: &["python-executable"], ..of("mypy") },
     Running { long: &["git", "init-module", "node-options", "script-shell"], ..of("npm") },
     Running { starts: &["-engine", "-provider"], ..of("openssl") },
     Running { letters: "FL", long: &["filter", "lua-filter", "pdf-engine"], ..of("pandoc") },
-    Running { starts: &["-shell-escape", "--shell-escape", "-enable-write18", "--enable-write18"], ..of("pdflatex") },
+    Running { starts: TYPESETTING, ..of("pdflatex") },
     Running { long: &["python"], ..of("pip") },
     Running { starts: &["-E", "-R", "-e", "-f", "-r", "--execute", "--libdir", "--rakefile", "--require"], ..of("rake") },
     Running { long: &["hostname-bin", "pre"], ..of("rg") },
@@ -148,12 +162,12 @@ const RUNNING: &[Running] = &[
     Running { long: &["config-dir", "config-option", "diff-cmd", "diff3-cmd", "editor-cmd"], ..of("svn") },
     Running { letters: "FI", long: ARCHIVING, ..of("tar") },
     Running { letters: "z", long: &["postrotate-command"], ..of("tcpdump") },
-    Running { starts: &["-shell-escape", "--shell-escape", "-enable-write18", "--enable-write18"], ..of("tex") },
+    Running { starts: TYPESETTING, ..of("tex") },
     Running { letters: "p", long: &["python"], ..of("uv") },
     Running { letters: "e", long: &["config", "execute", "use-askpass"], ..of("wget") },
-    Running { starts: &["-shell-escape", "--shell-escape", "-enable-write18", "--enable-write18"], ..of("xelatex") },
-    Running { long: &["config-locations", "downloader", "exec", "external-downloader", "ffmpeg-location", "netrc-cmd", "plugin-dirs"], ..of("youtube-dl") },
-    Running { long: &["config-locations", "downloader", "exec", "external-downloader", "ffmpeg-location", "netrc-cmd", "plugin-dirs"], ..of("yt-dlp") },
+    Running { starts: TYPESETTING, ..of("xelatex") },
+    Running { long: DOWNLOADING, ..of("youtube-dl") },
+    Running { long: DOWNLOADING, ..of("yt-dlp") },
     Running { long: &["unzip-command"], starts: &["-TT"], ..of("zip") },
 ];
 
@@ -220,10 +234,9 @@ pub(super) fn scripts<'a>(words: &'a [Word], name: &str) -> Vec<&'a str> {
 }
 
 fn rows(name: &str) -> impl Iterator<Item = &'static Running> {
-    // `gcc-12` is gcc, and `pip3` is pip.
-    let plain = name.trim_end_matches(|end: char| end.is_ascii_digit() || end == '.' || end == '-');
-    let start = RUNNING.partition_point(|row| row.program < plain);
-    RUNNING[start..].iter().take_while(move |row| row.program == plain)
+    let name = without_version(name);
+    let start = RUNNING.partition_point(|row| row.program < name);
+    RUNNING[start..].iter().take_while(move |row| row.program == name)
 }
 
 /// Whether the word at an index is such an option: if it is, with the command that it names, where
@@ -292,6 +305,7 @@ mod tests {
     #[test]
     fn the_table_is_sorted_so_that_it_can_be_searched() {
         assert!(RUNNING.is_sorted_by_key(|row| row.program));
+        assert!(RUNNING.iter().all(|row| without_version(row.program) == row.program));
         assert!(TELLING.is_sorted());
     }
 

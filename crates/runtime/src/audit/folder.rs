@@ -3,13 +3,13 @@
 //! Nothing here follows a link that stands in a file's place, and what is made is for its owner only.
 
 use super::error::AuditError;
-use crate::private::{make_private, make_private_in_place};
+use crate::locks::{self, WhenMissing};
+use crate::private::{is_in_place, make_private, make_private_in_place};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
-use std::fs::{self, File, TryLockError};
+use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 
 /// The head record beside the log.
 pub(super) const HEAD: &str = "HEAD.json";
@@ -19,9 +19,6 @@ const LOCK: &str = "lock";
 
 /// How the name of every day's file ends.
 const DAY_SUFFIX: &str = ".jsonl";
-
-/// A writer holds the log for microseconds. One that holds it for so long has been stopped.
-const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The file of the day, in UTC, that a time lies in.
 pub(super) fn day_of(time: Timestamp) -> String {
@@ -75,15 +72,18 @@ impl Folder {
     /// Opens the lock.
     pub(super) fn open_lock(&self) -> Result<Lock, AuditError> {
         let path = self.file(LOCK);
-        Ok(Lock { file: open_to_write(&path, Access::Blind)?, path })
+        match locks::open(&path, WhenMissing::Made) {
+            Ok(file) => Ok(Lock { file, path }),
+            Err(cause) => Err(refused(path, cause)),
+        }
     }
 
     /// Opens the lock if that is possible without making it. Somebody who only reads goes without:
     /// a copy on a read-only disk has no writers.
     pub(super) fn find_lock(&self) -> Option<Lock> {
         let path = self.file(LOCK);
-        path.symlink_metadata().ok().filter(fs::Metadata::is_file)?;
-        Some(Lock { file: open_to_write(&path, Access::Blind).ok()?, path })
+        let file = locks::open(&path, WhenMissing::NotFound).ok()?;
+        Some(Lock { file, path })
     }
 
     /// Opens one of the files to read it; `None` when it is not there.
@@ -120,11 +120,7 @@ impl Folder {
     }
 }
 
-/// Keeps writers apart.
-///
-/// The lock's mode lets nobody read it, not even its owner: a lock can be held by whoever can open
-/// the file at all, and a confined command can read its owner's files but write none of them. Without
-/// that, it could hold up every command after it.
+/// Keeps writers apart. Nobody can read it: a confined command that could would hold up every command after it.
 #[derive(Debug)]
 pub(super) struct Lock {
     file: File,
@@ -137,7 +133,7 @@ impl Lock {
         &self,
         act: impl FnOnce() -> Result<T, AuditError>,
     ) -> Result<T, AuditError> {
-        self.acquire(File::try_lock)?;
+        self.acquire(locks::hold)?;
         let done = act();
         // What cannot be unlocked is unlocked when the file is closed.
         let _ = self.file.unlock();
@@ -149,28 +145,18 @@ impl Lock {
         &self,
         act: impl FnOnce() -> Result<T, AuditError>,
     ) -> Result<T, AuditError> {
-        self.acquire(File::try_lock_shared)?;
+        self.acquire(locks::hold_shared)?;
         let done = act();
         let _ = self.file.unlock();
         done
     }
 
-    /// There is no lock with a time limit, so it is tried again and again. Nearly always the first
-    /// attempt succeeds.
-    fn acquire(&self, attempt: fn(&File) -> Result<(), TryLockError>) -> Result<(), AuditError> {
-        let start = Instant::now();
-        for tries in 0_u32.. {
-            match attempt(&self.file) {
-                Ok(()) => return Ok(()),
-                Err(TryLockError::WouldBlock) if start.elapsed() > PATIENCE => break,
-                Err(TryLockError::WouldBlock) if tries < 20 => std::thread::yield_now(),
-                Err(TryLockError::WouldBlock) => std::thread::sleep(Duration::from_micros(200)),
-                Err(TryLockError::Error(cause)) => {
-                    return Err(AuditError::Open { path: self.path.clone(), cause });
-                }
-            }
-        }
-        Err(AuditError::Busy { path: self.path.clone() })
+    fn acquire(&self, hold: fn(&File) -> io::Result<()>) -> Result<(), AuditError> {
+        let path = || self.path.clone();
+        hold(&self.file).map_err(|cause| match cause.kind() {
+            io::ErrorKind::WouldBlock => AuditError::Busy { path: path() },
+            _ => AuditError::Open { path: path(), cause },
+        })
     }
 
     /// Whether this is still the file that others lock too.
@@ -186,15 +172,12 @@ enum Access {
     Anywhere,
     /// Read, and written at its end.
     AtTheEnd,
-    /// Neither; it is only held.
-    Blind,
 }
 
 fn open_to_write(path: &Path, access: Access) -> Result<File, AuditError> {
     let file = open(path, access).map_err(|cause| refused(path.to_owned(), cause))?;
     check_kind(path, &file)?;
-    close_to_others(&file, access)
-        .map_err(|cause| AuditError::Open { path: path.to_owned(), cause })?;
+    close_to_others(&file).map_err(|cause| AuditError::Open { path: path.to_owned(), cause })?;
     Ok(file)
 }
 
@@ -202,22 +185,21 @@ fn open_to_write(path: &Path, access: Access) -> Result<File, AuditError> {
 fn open(path: &Path, access: Access) -> io::Result<File> {
     use rustix::fs::{Mode, OFlags};
     // A pipe in the file's place must not hold us up before we see that it is one.
-    let every = OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let (flags, mode) = match access {
-        Access::Anywhere => (OFlags::RDWR, Mode::RUSR | Mode::WUSR),
-        Access::AtTheEnd => (OFlags::RDWR | OFlags::APPEND, Mode::RUSR | Mode::WUSR),
-        Access::Blind => (OFlags::WRONLY, Mode::WUSR),
+    let flags = OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let flags = match access {
+        Access::Anywhere => flags | OFlags::RDWR,
+        Access::AtTheEnd => flags | OFlags::RDWR | OFlags::APPEND,
     };
-    Ok(File::from(rustix::fs::open(path, every | flags, mode)?))
+    Ok(File::from(rustix::fs::open(path, flags, Mode::RUSR | Mode::WUSR)?))
 }
 
 #[cfg(not(unix))]
 fn open(path: &Path, access: Access) -> io::Result<File> {
     let mut options = File::options();
-    options.create(true).truncate(false).read(access != Access::Blind);
+    options.create(true).truncate(false).read(true);
     match access {
         Access::AtTheEnd => options.append(true).open(path),
-        Access::Anywhere | Access::Blind => options.write(true).open(path),
+        Access::Anywhere => options.write(true).open(path),
     }
 }
 
@@ -252,32 +234,17 @@ fn check_kind(path: &Path, file: &File) -> Result<(), AuditError> {
 
 /// Takes away what an older version, or a careless hand, let others do.
 #[cfg(unix)]
-fn close_to_others(file: &File, access: Access) -> io::Result<()> {
+fn close_to_others(file: &File) -> io::Result<()> {
     use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
-    let wanted = if access == Access::Blind { 0o200 } else { 0o600 };
-    if file.metadata()?.mode() & 0o777 == wanted {
+    if file.metadata()?.mode() & 0o777 == 0o600 {
         return Ok(());
     }
-    file.set_permissions(fs::Permissions::from_mode(wanted))
+    file.set_permissions(fs::Permissions::from_mode(0o600))
 }
 
 #[cfg(not(unix))]
-fn close_to_others(_: &File, _: Access) -> io::Result<()> {
+fn close_to_others(_: &File) -> io::Result<()> {
     Ok(())
-}
-
-/// Whether a name still stands for the file that was opened by it.
-#[cfg(unix)]
-pub(super) fn is_in_place(path: &Path, file: &File) -> bool {
-    use std::os::unix::fs::MetadataExt as _;
-    let (Ok(named), Ok(opened)) = (path.symlink_metadata(), file.metadata()) else { return false };
-    (named.dev(), named.ino()) == (opened.dev(), opened.ino())
-}
-
-/// Nothing can be moved away here while it is open.
-#[cfg(not(unix))]
-pub(super) fn is_in_place(path: &Path, _: &File) -> bool {
-    path.exists()
 }
 
 /// Reads from a place in a file, up to the file's end.

@@ -7,11 +7,12 @@
 
 use super::end::{self, End, Mend, ends_line};
 use super::error::AuditError;
-use super::folder::{Folder, HEAD, Lock, day_of, is_in_place, write_at_beginning};
+use super::folder::{Folder, HEAD, Lock, day_of, write_at_beginning};
 use super::head::{Found, Head, HeadBytes};
 use super::line::{self, Envelope, Follows};
 use super::log::Fsync;
 use super::record::Record;
+use crate::private::is_in_place;
 use jiff::Timestamp;
 use std::fs::File;
 use std::io::{self, Write as _};

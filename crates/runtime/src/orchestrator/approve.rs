@@ -30,15 +30,14 @@ where
     for record in tool.describe(request, ctx) {
         ctx.record(&record)?;
     }
-    let (reason, proposed_rule, without_sandbox) = match &requirement {
+    let (reason, proposed_rule, bypass_sandbox) = match &requirement {
         ApprovalRequirement::Forbidden { reason } => {
             record(DecisionKind::Forbidden, tool.decided_by(request), 1, ctx)?;
             return Err(CodexErr::Forbidden { reason: reason.clone() });
         }
-        ApprovalRequirement::Skip { .. } => (None, None, false),
+        ApprovalRequirement::Skip { .. } => (None, None, BypassSandbox::No),
         ApprovalRequirement::NeedsApproval { reason, bypass_sandbox, proposed_rule } => {
-            let leaves = *bypass_sandbox == BypassSandbox::Yes;
-            (Some(reason.clone()), proposed_rule.clone(), leaves)
+            (Some(reason.clone()), proposed_rule.clone(), *bypass_sandbox)
         }
     };
     let Some(reason) = reason else {
@@ -46,10 +45,8 @@ where
         return permitted(Permission::without_asking(&requirement));
     };
     let keys = request.approval_keys();
-    let lasts = request.lasts(match without_sandbox {
-        true => BypassSandbox::Yes,
-        false => BypassSandbox::No,
-    });
+    let lasts = request.lasts(bypass_sandbox);
+    let without_sandbox = bypass_sandbox == BypassSandbox::Yes;
     let remembered = match lasts {
         true => ctx.services.approvals().look_up(config.approval_policy, &keys),
         false => Remembered::Nothing,
@@ -59,7 +56,7 @@ where
         record(DecisionKind::ApprovedForSession, DecidedBy::Cache, 1, ctx)?;
         return permitted(Permission::answered(&requirement, &yes));
     }
-    if let Some(decision) = tool.answered_before(request, without_sandbox, ctx) {
+    if lasts && let Some(decision) = tool.answered_before(request, without_sandbox, ctx) {
         let kind = match decision.approves() {
             true => DecisionKind::Approved,
             false => DecisionKind::Denied,

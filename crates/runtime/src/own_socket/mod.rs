@@ -11,7 +11,7 @@ mod lines;
 pub(crate) use lines::{Line, Lines, Writer, split};
 
 use crate::locks::{self, WhenMissing};
-use crate::private::make_private;
+use crate::private::{is_in_place, make_private};
 use std::fs::{self, File, TryLockError};
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
@@ -182,11 +182,7 @@ impl OwnSocket {
             Err(TryLockError::WouldBlock) => return Ok(Locked::Held),
             Err(TryLockError::Error(error)) => return Err(error),
         }
-        let same = |named: fs::Metadata, held: fs::Metadata| {
-            (named.dev(), named.ino()) == (held.dev(), held.ino())
-        };
-        let named = fs::metadata(&self.lock);
-        match named.is_ok_and(|named| lock.metadata().is_ok_and(|held| same(named, held))) {
+        match is_in_place(&self.lock, &lock) {
             true => Ok(Locked::Ours(lock)),
             false => Ok(Locked::Gone),
         }

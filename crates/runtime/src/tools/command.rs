@@ -5,7 +5,7 @@ mod worked_example;
 
 use crate::approval::{Answer, Question, resolved_command_text};
 use crate::audit::{Began, CallAsked, DecidedBy, Ended, Granted, Judged, Record, RiskClass};
-use crate::contents::{contents, files};
+use crate::contents::{contents, lasts};
 use crate::environment::keep_to_reading;
 use crate::orchestrator::{
     ApprovalCtx, Attempted, FirstAttempt, RiskQuestion, SandboxAttempt, Sandboxable, ToolCtx,
@@ -293,12 +293,8 @@ impl Approvable for ShellRequest {
         }]
     }
 
-    /// Not where a file is run that is not known yet; and outside the sandbox not where the program reads
-    /// what it does from files that commands inside can write.
     fn lasts(&self, bypass_sandbox: BypassSandbox) -> bool {
-        let runs = runs(&self.judgement.reading);
-        let obeys = bypass_sandbox == BypassSandbox::Yes && runs.obeys;
-        !obeys && files(&runs, &self.params).complete
+        lasts(&runs(&self.judgement.reading), &self.params, bypass_sandbox)
     }
 
     fn approval_requirement(&self, terms: &Terms<'_>) -> ApprovalRequirement {

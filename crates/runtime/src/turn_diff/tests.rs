@@ -3,8 +3,8 @@
 #![cfg(unix)]
 #![expect(clippy::disallowed_methods, reason = "real git is the judge of our diffs")]
 
-use super::baseline::{Baseline, KeptContents};
-use super::walk::{Reach, Walk};
+use super::baseline::{self, Baseline, KeptContents};
+use super::walk::{Kind, Reach, Walk};
 use super::{compare, patched::Originals, show};
 use proptest::prelude::*;
 use sandgate_protocol::TurnDiff;
@@ -309,4 +309,17 @@ fn contents_are_remembered_from_turn_to_turn() {
         panic!("not kept");
     };
     assert!(std::sync::Arc::ptr_eq(&first, &second));
+}
+
+#[test]
+fn what_an_empty_file_holds_is_known_though_nobody_may_read_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let lock = directory.path().join("lock");
+    fs::write(&lock, "").unwrap();
+    fs::set_permissions(&lock, fs::Permissions::from_mode(0o200)).unwrap();
+    assert_eq!(baseline::read(&lock, Kind::File).as_deref(), Some(&[][..]));
+    fs::write(&lock, "x").unwrap();
+    // Root may read it.
+    let held = rustix::process::geteuid().is_root().then_some(&b"x"[..]);
+    assert_eq!(baseline::read(&lock, Kind::File).as_deref(), held);
 }

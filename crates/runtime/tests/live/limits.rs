@@ -184,32 +184,6 @@ async fn an_answer_is_bounded_and_nothing_is_lost() {
     assert_eq!(matching, "9980: 9980\n9981: 9981\n9982: 9982\n[more after line 9982]\n");
 }
 
-/// spec OUTPUT.36: Of the full outputs of commands that have ended a program keeps the last 100, and no more than 1 GiB
-/// of them, but always the last; who asks for one that had to go is told so.
-#[tokio::test]
-async fn a_full_output_that_had_to_go_is_said_to_be_gone() {
-    let scene = Scene::new(Place::Free);
-    let run = async || {
-        let much = ["bash", "-c", "head -c 1100000 /dev/zero | tr '\\0' x"];
-        let said = scene.text("shell", json!({"command": much})).await;
-        let (_, rest) = said.split_once("full output: ").unwrap();
-        rest.split_whitespace().next().unwrap().to_owned()
-    };
-    let read = async |id: &str| {
-        scene.text("read_output", json!({"id": id, "offset": 0, "bytes": 3})).await
-    };
-    let first = run().await;
-    let second = run().await;
-    for _ in 0..98 {
-        run().await;
-    }
-    assert_eq!(read(&first).await, "[bytes 0 to 3 of 1100000]\nxxx");
-    run().await;
-    let gone = read(&first).await;
-    assert!(gone.contains("was removed to make room"), "{gone}");
-    assert_eq!(read(&second).await, "[bytes 0 to 3 of 1100000]\nxxx");
-}
-
 /// spec SESSION.37: What a process printed can be read by lines from the beginning or from the end, by
 /// bytes, and by a pattern; as a person would have read it, or as it was printed.
 #[tokio::test]

@@ -172,6 +172,7 @@ async fn nobody_locks_the_person_out() {
 /// spec HTTP.46: What requesters send takes no more than 256 MiB of memory at once.
 #[tokio::test]
 async fn many_large_bodies_are_too_much() {
+    assert_eq!(Limits::default().bodies, 256 << 20);
     let limits = Limits { bodies: 1 << 20, ..Limits::default() };
     let scene =
         Scene::limited(AskForApproval::Never, SandboxPolicy::workspace_write(), limits).await;

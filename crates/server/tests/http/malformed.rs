@@ -1,8 +1,12 @@
 //! Any bytes as the body of every operation, and any name in its path.
 
+#[path = "../../../../testing/mangled.rs"]
+mod mangled;
+
 use crate::scene::Scene;
+use mangled::mangled;
 use proptest::prelude::*;
-use proptest::sample::{Index, select};
+use proptest::sample::select;
 use proptest::test_runner::{RngSeed, TestRunner};
 use sandgate_protocol::{AskForApproval, SandboxPolicy};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -32,32 +36,13 @@ struct Sent {
 }
 
 fn sent() -> impl Strategy<Value = Sent> {
-    let changes = prop::collection::vec((any::<Index>(), any::<u8>()), 0..4);
-    let body = prop_oneof![
-        5 => changes.prop_map(Ok),
-        2 => any::<Index>().prop_map(|at| Err(Some(at))),
-        2 => Just(Err(None)),
-    ];
     let name = prop_oneof![4 => Just(None), 1 => "[a-z0-9%./\\\\;?#-]{0,24}".prop_map(Some)];
-    let junk = prop::collection::vec(any::<u8>(), 0..200);
-    (select(&OPERATIONS[..]), body, name, junk, 0_usize..3).prop_map(
-        |((path, honest), body, name, junk, missing)| {
-            let body = match body {
-                Ok(changes) => {
-                    let mut bytes = honest.as_bytes().to_vec();
-                    for (at, byte) in changes {
-                        let at = at.index(bytes.len());
-                        bytes[at] = byte;
-                    }
-                    bytes
-                }
-                Err(Some(at)) => honest.as_bytes()[..at.index(honest.len())].to_vec(),
-                Err(None) => junk,
-            };
-            let path = name.map_or_else(|| path.to_owned(), |name| path.replace("none", &name));
-            Sent { path, announced: body.len() + missing / 2 * 7, body }
-        },
-    )
+    let operation = select(&OPERATIONS[..]);
+    let operation = operation.prop_flat_map(|(path, honest)| (Just(path), mangled(honest)));
+    (operation, name, 0_usize..3).prop_map(|((path, body), name, missing)| {
+        let path = name.map_or_else(|| path.to_owned(), |name| path.replace("none", &name));
+        Sent { path, announced: body.len() + missing / 2 * 7, body }
+    })
 }
 
 /// The status of the answer.
@@ -81,8 +66,8 @@ async fn status(scene: &Scene, token: &str, sent: &Sent) -> Option<u16> {
     std::str::from_utf8(answer.get(9..12)?).ok()?.parse().ok()
 }
 
-/// spec HTTP.48: Whatever the body of an operation is, it is never the server's fault: nothing is done, and the next
-/// request is answered.
+/// spec HTTP.48: A body that makes no sense is never the server's fault: nothing is done, and the next request is
+/// answered.
 #[test]
 fn no_body_is_the_servers_fault() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
