@@ -7,7 +7,8 @@
 use crate::check::nearest;
 use crate::config::Config;
 use crate::layer::{Layer, Origin, insert};
-use crate::loosen::{is_no_looser, loosenings};
+use crate::loosen::Loosening;
+use crate::loosen::{is_no_looser, loosenings, loosenings_of_profile};
 use crate::settings::{NOT_IN_PROFILES, is_user_only};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -94,6 +95,7 @@ pub fn resolve(layers: &Layers, trust: Trust) -> Result<Config, ResolveError> {
         leaves.retain(|path, _| !is_user_only(path));
         if trust == Trust::Trusted {
             withheld = loosenings(project.table(), &laid.sum);
+            withheld.extend(of_chosen_profile(project, layers, &laid.sum));
             let base = leaves_of(&laid.sum);
             leaves.retain(|path, value| is_no_looser(path, value, &base));
         }
@@ -108,6 +110,18 @@ pub fn resolve(layers: &Layers, trust: Trust) -> Result<Config, ResolveError> {
         ResolveError::Contradiction(error.message().to_owned())
     })?;
     Ok(Config { settings, layers: laid.layers, profile, withheld, notes })
+}
+
+/// What a profile of the person's would loosen that the project chooses.
+fn of_chosen_profile(project: &Layer, layers: &Layers, base: &Table) -> Vec<Loosening> {
+    let chosen = project.table().get("profile");
+    let Some(name) = chosen.filter(|chosen| base.get("profile") != Some(chosen)) else {
+        return Vec::new();
+    };
+    let name = name.as_str().unwrap_or_default();
+    let own = layers.user.iter().chain(&layers.overrides);
+    let profiles = own.filter_map(|layer| profile_in(layer, name));
+    profiles.flat_map(|profile| loosenings_of_profile(name, profile, base)).collect()
 }
 
 /// Layers that lie on each other.
