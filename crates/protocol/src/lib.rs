@@ -53,4 +53,6 @@ pub use unified_exec::{ListProcessesToolCallParams, ReadOutputToolCallParams, Re
 pub use unified_exec::{
     ProcessInfo, ProcessState, ProcessWoke, ScreenReply, TerminalSizeParams, UnifiedExecReply,
 };
-pub use visible::{is_invisible, is_odd_blank, visible, visible_line, visible_remark};
+pub use visible::{
+    is_invisible, is_odd_blank, visible, visible_code, visible_line, visible_prose, visible_remark,
+};

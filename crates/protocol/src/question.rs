@@ -78,6 +78,8 @@ pub enum FactKind {
     HighRisk,
     /// What a plain yes does.
     Yes,
+    /// How much there is to look at, where it may not fit a screen.
+    Length,
 }
 
 /// One of the answers.
@@ -171,6 +173,7 @@ impl FactKind {
             Self::MediumRisk => "medium risk",
             Self::HighRisk => "high risk",
             Self::Yes => "a yes",
+            Self::Length => "length",
         }
     }
 
@@ -264,6 +267,7 @@ impl ExecApprovalRequest {
             facts.push(kind.is(visible_remark(&risk.description)));
         }
         facts.extend(plain_yes(choices));
+        facts.extend(length_of_command(&self.command_text));
         facts
     }
 
@@ -343,6 +347,7 @@ impl ApplyPatchApprovalRequest {
         let choices = choices(self.offers(), "nothing is changed", |answer| self.yes(answer));
         let mut facts: Vec<Fact> = asked_because(self.agent.as_deref(), &self.reason).collect();
         facts.extend(plain_yes(&choices));
+        facts.extend(length_of_patch(&self.changes));
         let files: Vec<String> = self.changes.iter().map(shown_paths).collect();
         ShownQuestion {
             title: "May these files be changed?",
@@ -404,6 +409,31 @@ fn choices(
 fn plain_yes(choices: &[Choice]) -> Option<Fact> {
     let yes = choices.iter().find(|choice| choice.answer == ReviewDecision::Approved)?;
     Some(FactKind::Yes.is(&yes.effect))
+}
+
+/// So many lines, and so many characters, are on the screen beside the rest of a question.
+const SHORT: (usize, usize) = (10, 800);
+
+/// How long a command is, unless that can be seen. Nothing of its own words is in it.
+fn length_of_command(text: &str) -> Option<Fact> {
+    let (lines, characters) = (text.split('\n').count(), text.chars().count());
+    (lines > SHORT.0 || characters > SHORT.1).then(|| {
+        FactKind::Length.is(format!("{}, {}", count(lines, "line"), count(characters, "character")))
+    })
+}
+
+/// How much a patch changes, unless that can be seen.
+fn length_of_patch(changes: &[PatchChange]) -> Option<Fact> {
+    let lines: usize = changes.iter().map(|change| change.diff.lines().count()).sum();
+    (lines + changes.len() > SHORT.0).then(|| {
+        let files = count(changes.len(), "file");
+        FactKind::Length
+            .is(format!("{files}, {} with those around the changes", count(lines, "line")))
+    })
+}
+
+fn count(number: usize, what: &str) -> String {
+    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
 }
 
 /// Who asks, if it is not the session itself, and why.
@@ -520,6 +550,27 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn what_may_not_fit_a_screen_has_its_length_said() {
+        let length = |question: ShownQuestion| {
+            let last = question.facts.last().cloned().unwrap();
+            (last.kind == FactKind::Length).then(|| last.to_string())
+        };
+        let of = |text: &str| length(command(text).shown());
+        assert_eq!(of("ls"), None);
+        assert_eq!(of(&"x\n".repeat(9)), None);
+        assert_eq!(
+            of(&format!("rm x{}ls", "\n".repeat(300))).unwrap(),
+            "length: 301 lines, 306 characters"
+        );
+        assert_eq!(of(&"é".repeat(801)).unwrap(), "length: 1 line, 801 characters");
+        let mut patch = patch("x");
+        assert_eq!(length(patch.shown()), None);
+        patch.changes[0].diff = "+x\n".repeat(300);
+        let said = "length: 1 file, 300 lines with those around the changes";
+        assert_eq!(length(patch.shown()).unwrap(), said);
     }
 
     /// spec APPROVAL.56: What can be answered to a question is what it offers, and whatever a yes lets out of the

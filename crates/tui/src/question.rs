@@ -441,7 +441,9 @@ fn flow(choices: &[(&str, String)], width: usize) -> Vec<Line<'static>> {
 /// What is known, each behind its label, with the words of a model in quotation marks. What a yes does is not
 /// among it: the answers stand just below, and the page of e says what each of them does.
 fn fact_rows(known: &[Fact], sandbox: Option<&str>, width: usize) -> Vec<Line<'static>> {
-    let known = || known.iter().filter(|fact| fact.kind != FactKind::Yes);
+    // The answers say what a yes does, and the picture how much there is to look at.
+    let said = [FactKind::Yes, FactKind::Length];
+    let known = || known.iter().filter(|fact| !said.contains(&fact.kind));
     let least = "sandbox".width();
     let longest = known().map(|fact| fact.label.width()).max().unwrap_or(0).max(least);
     // Where there is little room, a long label takes none from the others.
