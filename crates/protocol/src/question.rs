@@ -297,8 +297,9 @@ impl ExecApprovalRequest {
                 ),
             ),
             ReviewDecision::ApprovedWithRule => {
-                let rule = self.proposed_rule.as_deref().unwrap_or_default().join(" ");
-                let rule = visible_line(&rule);
+                let words = self.proposed_rule.as_deref().unwrap_or_default();
+                let rule =
+                    visible_line(&words.iter().map(as_one_word).collect::<Vec<_>>().join(" "));
                 let kept = "a rule is kept: so does, unasked, in this and later sessions";
                 (
                     format!("yes, always{out} for commands that begin with: {rule}"),
@@ -409,6 +410,14 @@ fn choices(
 fn plain_yes(choices: &[Choice]) -> Option<Fact> {
     let yes = choices.iter().find(|choice| choice.answer == ReviewDecision::Approved)?;
     Some(FactKind::Yes.is(&yes.effect))
+}
+
+/// A word of a rule, in quotes if it could be taken for several, or for none.
+fn as_one_word(word: &String) -> String {
+    match word.is_empty() || word.contains([' ', '\'', '"', '\\', '\t', '\n']) {
+        true => format!("'{}'", word.replace('\'', "'\\''")),
+        false => word.clone(),
+    }
 }
 
 /// So many lines, and so many characters, are on the screen beside the rest of a question.
@@ -550,6 +559,16 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn the_words_of_a_rule_are_told_apart() {
+        let mut request = command("x");
+        let words = ["git", "pull origin", "", "it's"].map(str::to_owned);
+        request.proposed_rule = Some(words.into());
+        let shown = request.shown();
+        let label = &shown.by_word("rule").unwrap().label;
+        assert!(label.ends_with(r"begin with: git 'pull origin' '' 'it'\''s'"), "{label}");
     }
 
     #[test]
