@@ -54,5 +54,6 @@ pub use unified_exec::{
     ProcessInfo, ProcessState, ProcessWoke, ScreenReply, TerminalSizeParams, UnifiedExecReply,
 };
 pub use visible::{
-    is_invisible, is_odd_blank, visible, visible_code, visible_line, visible_prose, visible_remark,
+    is_invisible, is_odd_blank, visible, visible_code, visible_line, visible_piece, visible_prose,
+    visible_remark,
 };

@@ -14,14 +14,14 @@ pub fn visible(text: &str) -> String {
 
 /// The same as one line: a newline is spelled out too.
 pub fn visible_line(text: &str) -> String {
-    spelled_out(text, Begins::Alone, |_| false)
+    spelled_out(text, Marks::OfItsOwn, |_| false)
 }
 
 /// The same for what stands in a file: lines end as they do there, and tabs stay.
 pub fn visible_code(text: &str) -> String {
     let lines = text.split('\n').map(|line| match line.strip_suffix('\r') {
-        Some(line) => spelled_out(line, Begins::Alone, |c| c == '\t') + "\r",
-        None => spelled_out(line, Begins::Alone, |c| c == '\t'),
+        Some(line) => spelled_out(line, Marks::OfItsOwn, |c| c == '\t') + "\r",
+        None => spelled_out(line, Marks::OfItsOwn, |c| c == '\t'),
     });
     lines.collect::<Vec<_>>().join("\n")
 }
@@ -31,22 +31,29 @@ pub fn visible_code(text: &str) -> String {
 pub fn visible_prose(text: &str) -> String {
     let kept =
         |c: char| matches!(c, '\n' | '\t' | '\u{200c}' | '\u{200d}' | '\u{fe0e}' | '\u{fe0f}');
-    spelled_out(text, Begins::BehindMore, kept)
+    spelled_out(text, Marks::OfMore, kept)
+}
+
+/// The same for output that comes in pieces, however it is cut: lines and tabs stay.
+pub fn visible_piece(text: &str) -> String {
+    spelled_out(text, Marks::Any, |c| matches!(c, '\n' | '\t'))
 }
 
 /// How many marks one letter may carry before they are spelled out: hundreds of them reach into other lines.
 const MOST_MARKS: usize = 4;
 
-/// What stands before a text.
+/// What marks of letters may be in a text.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Begins {
-    /// Words of ours: a mark at the beginning would be put on them.
-    Alone,
-    /// More of it: a mark at the beginning belongs to that.
-    BehindMore,
+enum Marks {
+    /// Few on a letter, and none at the beginning: it would be put on words of ours.
+    OfItsOwn,
+    /// Few on a letter. More of the text may stand before it.
+    OfMore,
+    /// All that there are.
+    Any,
 }
 
-fn spelled_out(text: &str, begins: Begins, kept: impl Fn(char) -> bool) -> String {
+fn spelled_out(text: &str, marks: Marks, kept: impl Fn(char) -> bool) -> String {
     let plain = |c: char| c.is_ascii() && !c.is_ascii_control();
     if text.chars().all(|c| plain(c) || kept(c)) && text.is_ascii() {
         return text.to_owned();
@@ -57,8 +64,11 @@ fn spelled_out(text: &str, begins: Begins, kept: impl Fn(char) -> bool) -> Strin
         let may_be_tower = start == 0 || letter.len() > MOST_MARKS;
         let is_on_nothing = may_be_tower && letter.chars().next().is_some_and(is_carried);
         for (at, c) in letter.chars().enumerate() {
-            let is_mark = at + usize::from(is_on_nothing) > MOST_MARKS
-                || (is_on_nothing && start == 0 && at == 0 && begins == Begins::Alone);
+            let is_mark = match marks {
+                Marks::OfItsOwn if start == 0 && at == 0 && is_on_nothing => true,
+                Marks::OfItsOwn | Marks::OfMore => at + usize::from(is_on_nothing) > MOST_MARKS,
+                Marks::Any => false,
+            };
             if kept(c) {
                 shown.push(c);
             } else if c.is_control() {
@@ -168,6 +178,7 @@ mod tests {
             assert_eq!(show("\u{338}[y] no"), r"\u{338}[y] no");
         }
         assert_eq!(visible_prose("\u{94d}\u{92f}"), "\u{94d}\u{92f}", "the rest of a word");
+        assert_eq!(visible_piece(&tower[1..]), tower[1..]);
     }
 
     #[test]
@@ -198,6 +209,14 @@ mod tests {
             prop_assert!(shown.chars().all(|c| c == '\n' || !c.is_control()));
             prop_assert!(!shown.chars().any(is_invisible));
             prop_assert_eq!(visible(&shown), shown);
+        }
+
+        #[test]
+        fn pieces_are_shown_as_the_whole_is(one in any::<String>(), two in any::<String>()) {
+            let whole = visible_piece(&format!("{one}{two}"));
+            prop_assert!(whole.chars().all(|c| matches!(c, '\n' | '\t') || !c.is_control()));
+            prop_assert!(!whole.chars().any(is_invisible));
+            prop_assert_eq!(visible_piece(&one) + &visible_piece(&two), whole);
         }
     }
 }

@@ -9,7 +9,7 @@ use agent_client_protocol::v1::schema::{
 };
 use sandgate_protocol::{
     AgentEvent, Event, ExecCommandBegin, ExecCommandEnd, ExecCommandOutputDelta, ResponseItem,
-    Role, visible, visible_line,
+    Role, visible, visible_line, visible_piece,
 };
 use sandgate_runtime::command_text;
 use serde_json::Value;
@@ -164,7 +164,7 @@ impl Updates {
             return Some(updated(id, ToolCallUpdateFields::new(), Some(meta)));
         }
         let first = running.output.is_empty();
-        running.output.push_str(&visible(&printed));
+        running.output.push_str(&visible_piece(&printed.replace("\r\n", "\n")));
         running.output = end_of(&running.output);
         if !first && running.sent.elapsed() < PAUSE {
             return None;
