@@ -194,7 +194,7 @@ impl Question {
             KeyCode::Down => self.scroll = self.scroll.saturating_add(1),
             KeyCode::PageUp => self.scroll = self.scroll.saturating_sub(page),
             KeyCode::PageDown | KeyCode::Char(' ') => {
-                self.scroll = self.scroll.saturating_add(page)
+                self.scroll = self.scroll.saturating_add(page);
             }
             _ => {}
         }
