@@ -14,6 +14,7 @@ mod error;
 mod event;
 mod exec;
 mod failure;
+mod lookalike;
 mod lossy;
 mod output;
 mod question;

@@ -3,6 +3,7 @@
 //! It is made once from what is asked, and every front end only lays it out, so that a person reads the same
 //! wherever they are asked. Everything in it shows itself, and each text but a reason is one line.
 
+use crate::lookalike::lookalikes;
 use crate::{
     AnsweredBy, ApplyPatchApprovalRequest, Event, ExecApprovalRequest, GrantScope, Offers,
     PatchChange, PatchChangeKind, ReviewDecision, RiskLevel, visible, visible_line, visible_remark,
@@ -78,6 +79,8 @@ pub enum FactKind {
     HighRisk,
     /// What a plain yes does.
     Yes,
+    /// A letter that looks like another one.
+    Lookalike,
     /// How much there is to look at, where it may not fit a screen.
     Length,
 }
@@ -173,6 +176,7 @@ impl FactKind {
             Self::MediumRisk => "medium risk",
             Self::HighRisk => "high risk",
             Self::Yes => "a yes",
+            Self::Lookalike => "look-alike",
             Self::Length => "length",
         }
     }
@@ -267,6 +271,8 @@ impl ExecApprovalRequest {
             facts.push(kind.is(visible_remark(&risk.description)));
         }
         facts.extend(plain_yes(choices));
+        let place = shown_path(&self.cwd);
+        facts.extend(looks_like_another([self.command_text.as_str(), &place]));
         facts.extend(length_of_command(&self.command_text));
         facts
     }
@@ -298,8 +304,9 @@ impl ExecApprovalRequest {
             ),
             ReviewDecision::ApprovedWithRule => {
                 let words = self.proposed_rule.as_deref().unwrap_or_default();
-                let rule =
-                    visible_line(&words.iter().map(as_one_word).collect::<Vec<_>>().join(" "));
+                let rule = visible_line(
+                    &words.iter().map(|word| as_one_word(word)).collect::<Vec<_>>().join(" "),
+                );
                 let kept = "a rule is kept: so does, unasked, in this and later sessions";
                 (
                     format!("yes, always{out} for commands that begin with: {rule}"),
@@ -348,8 +355,9 @@ impl ApplyPatchApprovalRequest {
         let choices = choices(self.offers(), "nothing is changed", |answer| self.yes(answer));
         let mut facts: Vec<Fact> = asked_because(self.agent.as_deref(), &self.reason).collect();
         facts.extend(plain_yes(&choices));
-        facts.extend(length_of_patch(&self.changes));
         let files: Vec<String> = self.changes.iter().map(shown_paths).collect();
+        facts.extend(looks_like_another(files.iter().map(String::as_str)));
+        facts.extend(length_of_patch(&self.changes));
         ShownQuestion {
             title: "May these files be changed?",
             summary: files.join(", "),
@@ -412,11 +420,17 @@ fn plain_yes(choices: &[Choice]) -> Option<Fact> {
     Some(FactKind::Yes.is(&yes.effect))
 }
 
+/// What in these words looks like something that it is not.
+fn looks_like_another<'a>(texts: impl IntoIterator<Item = &'a str>) -> impl Iterator<Item = Fact> {
+    let found = lookalikes(texts).into_iter();
+    found.map(|line| FactKind::Lookalike.is(visible_line(&line)))
+}
+
 /// A word of a rule, in quotes if it could be taken for several, or for none.
-fn as_one_word(word: &String) -> String {
+fn as_one_word(word: &str) -> String {
     match word.is_empty() || word.contains([' ', '\'', '"', '\\', '\t', '\n']) {
         true => format!("'{}'", word.replace('\'', "'\\''")),
-        false => word.clone(),
+        false => word.to_owned(),
     }
 }
 
@@ -559,6 +573,23 @@ mod tests {
                 }
             }
         }
+    }
+
+    /// spec APPROVAL.63: A letter that looks like one of ASCII and is another is named in the question about the command or
+    /// the files that it is in, where a word would be taken for another by it.
+    #[test]
+    fn what_looks_like_another_is_said() {
+        let said = |question: ShownQuestion| {
+            let facts = question.facts.into_iter();
+            facts
+                .filter(|fact| fact.kind == FactKind::Lookalike)
+                .map(|fact| fact.text)
+                .collect::<Vec<_>>()
+        };
+        let expected = ["ѕ in /home/me/.ѕsh is U+0455, not s"];
+        assert_eq!(said(command("/home/me/.ѕsh").shown()), expected);
+        assert_eq!(said(patch("/home/me/.ѕsh").shown()), expected);
+        assert!(said(command("/home/me/.ssh").shown()).is_empty());
     }
 
     #[test]
