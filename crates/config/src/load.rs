@@ -6,7 +6,7 @@ use crate::file::{FileError, read_own};
 use crate::layer::{Anchor, Layer, OverrideError};
 use crate::loosen::Loosening;
 use crate::problem::Problem;
-use crate::resolve::{Layers, ResolveError, Trust, resolve};
+use crate::resolve::{Layers, ResolveError, Trust, resolve, would_loosen};
 use crate::settings::{ProjectSettings, TrustLevel};
 use crate::trust::{Project, ProjectFile, ProjectFiles, TrustState, find_project, said_of};
 use std::io;
@@ -123,13 +123,10 @@ pub fn load(sources: &Sources) -> Result<Loaded, ConfigError> {
             }
         }
     }
-    let mut config = resolve(&layers, Trust::Trusted)?;
-    if let Some(file) = &files.config
-        && layers.project.is_some()
-        && said.has_seen_to_loosen(file, config.withheld())
-    {
-        config = resolve(&layers, Trust::TrustedAndSeen)?;
-    }
+    let seen = files.config.as_ref().is_some_and(|file| {
+        layers.project.is_some() && said.has_seen_to_loosen(file, &would_loosen(&layers))
+    });
+    let config = resolve(&layers, if seen { Trust::TrustedAndSeen } else { Trust::Trusted })?;
     notes.extend(config.notes().iter().cloned());
     let trust = match config.withheld() {
         [] => TrustState::Trusted,
@@ -199,7 +196,7 @@ fn preview_of(
             Err(found) => problems = found,
         }
     }
-    let loosenings = resolve(&layers, Trust::Trusted)?.withheld().to_vec();
+    let loosenings = would_loosen(&layers);
     let then = resolve(&layers, Trust::TrustedAndSeen)?;
     let matters = now.settings() != then.settings() || !files.rules.is_empty();
     Ok(Preview { project, said, files, loosenings, problems, matters })

@@ -236,6 +236,19 @@ fn what_was_not_told_does_not_count_when_the_persons_settings_become_stricter() 
 }
 
 #[test]
+fn a_profile_of_a_project_can_be_asked_for_once_it_was_seen() {
+    let world = World::new();
+    let main = world.repository("main");
+    world.write("main/.codex/config.toml", "[profiles.fast]\napproval_policy = \"never\"\n");
+    world.trust(&main);
+    let asked = Sources { profile: Some("fast".to_owned()), ..world.sources(&main) };
+    assert_eq!(load(&asked).unwrap().config.approval_policy(), AskForApproval::Never);
+    world.write("main/.codex/config.toml", "[profiles.fast]\nsandbox_mode = \"read-only\"\n");
+    let error = load(&asked).unwrap_err().to_string();
+    assert!(error.contains("there is no profile called \"fast\""), "{error}");
+}
+
+#[test]
 fn rules_are_seen_file_by_file() {
     let world = World::new();
     let main = world.repository("main");
