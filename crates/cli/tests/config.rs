@@ -272,8 +272,16 @@ fn a_rules_file_that_commands_can_write_allows_nothing() {
     let place = Place::new();
     let rules = "[[rule]]\nprefix = [\"make\"]\ndecision = \"allow\"\n\
                  [[rule]]\nprefix = [\"npm\"]\ndecision = \"forbid\"\n";
-    place.write("project/team.toml", rules);
-    place.write(".codex/team.toml", rules);
+    for name in ["project/team.toml", ".codex/team.toml"] {
+        place.write(name, rules);
+        // Whatever the umask is, nobody else can write it.
+        #[cfg(unix)]
+        fs::set_permissions(
+            place.world.path(name),
+            std::os::unix::fs::PermissionsExt::from_mode(0o600),
+        )
+        .unwrap();
+    }
     place.write("project/.codex/config.toml", "rules = [\"team.toml\"]\n");
     place.said(&["trust", "--yes"]);
     let listed = || place.said(&["policy", "list"]);
