@@ -5,7 +5,7 @@ use crate::trust::{self, Asked};
 use crate::{exit, notes};
 use sandgate_config::{Config, ConfigError, Layer, Loaded, Sources, TrustState};
 use sandgate_protocol::visible;
-use sandgate_runtime::policy::{Decision, Rules};
+use sandgate_runtime::policy::{Decision, Rule, Rules};
 use sandgate_runtime::rules::{self, ProjectRules};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
@@ -136,9 +136,20 @@ fn rules_of(loaded: &Loaded) -> Rules {
         all = own.rules;
     }
     for file in loaded.config.rules_files() {
-        match rules::load_file(file) {
-            Ok(rules) => all.extend(rules.iter().cloned()),
-            Err(error) => complain(&error.to_string()),
+        match named_rules(file) {
+            Ok(rules) => {
+                let in_reach = is_in_reach(file, loaded);
+                if in_reach && rules.iter().any(is_allowing) {
+                    warn(&format!(
+                        "what {} allows does not count: commands may write where it is; keep it in \
+                         another place, like {}",
+                        file.display(),
+                        config_home().unwrap_or_default().join("rules").display()
+                    ));
+                }
+                all.extend(rules.into_iter().filter(|rule| !in_reach || !is_allowing(rule)));
+            }
+            Err(error) => complain(&error),
         }
     }
     for project in &loaded.rules {
@@ -146,9 +157,7 @@ fn rules_of(loaded: &Loaded) -> Rules {
         // The text that was looked at is the one that counts: the file may have changed since.
         match Rules::parse_of_project(&project.file.text, &label) {
             Ok(rules) => {
-                let allows = |rule: &&_| is_allowing(rule);
-                let unseen = rules.iter().filter(allows).count();
-                if !project.seen && unseen > 0 {
+                if !project.seen && rules.iter().any(is_allowing) {
                     warn(&format!(
                         "what {label} allows does not count until you have seen it with sandgate \
                          trust"
@@ -162,7 +171,32 @@ fn rules_of(loaded: &Loaded) -> Rules {
     all
 }
 
-fn is_allowing(rule: &sandgate_runtime::policy::Rule) -> bool {
+/// The rules in a file that the person's settings name.
+fn named_rules(file: &Path) -> Result<Vec<Rule>, String> {
+    let text = sandgate_config::read_own(file).map_err(|error| error.to_string())?;
+    let Some(text) = text else {
+        return Err(format!("cannot open {}: there is no such file", file.display()));
+    };
+    Rules::parse(&text, &file.display().to_string()).map_err(|error| error.to_string())
+}
+
+/// Whether commands here could have written a file, so that what stands in it need not be the person's.
+fn is_in_reach(file: &Path, loaded: &Loaded) -> bool {
+    let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let file = real(file);
+    // These are read-only for every command.
+    let settings = [config_home(), Some(loaded.project.root.join(".codex"))];
+    if settings.iter().flatten().any(|directory| file.starts_with(real(directory))) {
+        return false;
+    }
+    let own = loaded.config.settings().sandbox_workspace_write.as_ref();
+    let named = own.and_then(|own| own.writable_roots.as_deref()).unwrap_or_default();
+    let temporary = [PathBuf::from("/tmp"), std::env::temp_dir()];
+    let mut roots = named.iter().chain(&temporary).chain([&loaded.project.root]);
+    roots.any(|root| file.starts_with(real(root)))
+}
+
+fn is_allowing(rule: &Rule) -> bool {
     rule.decision == Decision::Allow
 }
 

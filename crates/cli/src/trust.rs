@@ -4,7 +4,7 @@ use crate::decide::{ask_person, is_person_there};
 use crate::settings::{CliSettings, SettingsError, config_home, sources};
 use crate::{exit, notes};
 use sandgate_config::{Loaded, Preview, Sources, TrustLevel, TrustState, load, preview, set_trust};
-use sandgate_protocol::visible_line;
+use sandgate_protocol::{visible_line, visible_remark};
 use sandgate_runtime::policy::{Decision, Rules};
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
@@ -22,6 +22,9 @@ Trust is for the root of the repository, with all its worktrees, and is kept in 
 Exit codes: 0 when it is done, or with --status when it is trusted; 1 with --status when it is not;
 77 when you would have to look at something and there is no terminal to ask you at; 78 when you
 said no; 125 if sandgate itself failed; 2 if this command line makes no sense.";
+
+/// From so many lines on the first of them may not be on the screen any more.
+const MANY: usize = 12;
 
 /// What may follow `sandgate trust`.
 #[derive(Debug, clap::Args)]
@@ -113,7 +116,7 @@ fn give(sources: &Sources, yes: bool) -> Result<u8, SettingsError> {
             }
         }
     }
-    note(&preview.project.trust_root, TrustLevel::Trusted, &preview.files.fingerprints())?;
+    note(&preview.project.trust_root, TrustLevel::Trusted, &preview.noted())?;
     let mut text = format!("{root} is trusted\n");
     for line in listed {
         let _ = writeln!(text, "  {line}");
@@ -176,7 +179,7 @@ impl OpenTrust {
     pub(crate) fn settle(&self, trusted: bool) -> Result<(), SettingsError> {
         let root = &self.preview.project.trust_root;
         match trusted {
-            true => note(root, TrustLevel::Trusted, &self.preview.files.fingerprints()),
+            true => note(root, TrustLevel::Trusted, &self.preview.noted()),
             false => note(root, TrustLevel::Untrusted, &[]),
         }
     }
@@ -188,8 +191,8 @@ pub(crate) struct Seen {
     pub(crate) text: String,
     /// Whether it loosens something.
     pub(crate) loosens: bool,
-    /// The files that say so.
-    pub(crate) fingerprints: Vec<String>,
+    /// What is noted when a person has seen it.
+    pub(crate) noted: Vec<String>,
 }
 
 /// What is to be known about a directory before it is trusted.
@@ -207,7 +210,7 @@ pub(crate) fn look(directory: &Path) -> Result<Seen, SettingsError> {
     Ok(Seen {
         text: format!("{word} {}", described(&preview, &listed)),
         loosens: !listed.is_empty(),
-        fingerprints: preview.files.fingerprints(),
+        noted: preview.noted(),
     })
 }
 
@@ -238,16 +241,13 @@ pub(crate) fn decide(
 /// Everything that trusting it would loosen, a line each.
 fn loosened(preview: &Preview) -> Vec<String> {
     let unseen = |file: &&_| !preview.said.has_seen(file);
-    let mut lines = Vec::new();
-    if preview.files.config.as_ref().is_some_and(|file| unseen(&file)) {
-        lines.extend(preview.loosenings.iter().map(ToString::to_string));
-    }
+    let mut lines: Vec<String> = preview.untold().iter().map(ToString::to_string).collect();
     for file in preview.files.rules.iter().filter(unseen) {
         let name = visible_line(&file.name);
         // A file that is not in order is not used, and told of when it would be.
         for rule in Rules::parse_of_project(&file.text, &name).unwrap_or_default() {
             if rule.decision == Decision::Allow {
-                let rule = visible_line(&rule.to_string());
+                let rule = visible_remark(&rule.to_string());
                 lines.push(format!("no question where this rule holds: {rule} ({name})"));
             }
         }
@@ -273,6 +273,9 @@ fn described(preview: &Preview, listed: &[String]) -> String {
     }
     for line in listed {
         let _ = writeln!(text, "  - {line}");
+    }
+    if listed.len() > MANY {
+        let _ = writeln!(text, "These are {} in all; the first stand furthest up.", listed.len());
     }
     for problem in &preview.problems {
         let _ = writeln!(

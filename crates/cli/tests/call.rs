@@ -124,6 +124,27 @@ fn without_anybody_to_decide_it_says_what_was_asked() {
     assert!(!world.path("made").exists());
 }
 
+/// spec CALL.33: Nobody is asked about a command with a word that no program can be given: the call fails at once, and
+/// says which word it is.
+#[test]
+fn nobody_is_asked_about_what_cannot_run() {
+    let world = World::new();
+    let options = ["--ask-for-approval", "untrusted"];
+    let long = format!("touch made; : {}", "x".repeat(200_000));
+    let calls = [shell("l", &["bash", "-c", &long]), shell("n", &["touch", "made\0"])];
+    let outcome = serve(&world, &options, &calls);
+    assert!(!outcome.stderr.contains("May this run"), "{}", outcome.stderr);
+    assert_ne!(outcome.code, Some(77), "{}", outcome.stderr);
+    let said = |index: usize| outcome.events()[index].to_string();
+    assert!(
+        said(0).contains("argument 2 is too large for the system: 200014 bytes"),
+        "{}",
+        said(0)
+    );
+    assert!(said(1).contains("argument 1 contains a NUL byte"), "{}", said(1));
+    assert!(!world.path("made").exists());
+}
+
 /// spec CALL.19: A line of calls is a turn of its own: with `--events` what the turn changed is told as
 /// an event when all its calls have ended, and standard output has the results and nothing else.
 #[test]

@@ -265,6 +265,39 @@ fn rules_of_a_project_count_when_they_were_seen() {
     assert!(told.contains("does not count until you have seen it"), "{told}");
 }
 
+/// spec CONFIG.56: What a rules file allows that the settings name does not count if commands may write
+/// where it is; what it asks about and forbids does.
+#[test]
+fn a_rules_file_that_commands_can_write_allows_nothing() {
+    let place = Place::new();
+    let rules = "[[rule]]\nprefix = [\"make\"]\ndecision = \"allow\"\n\
+                 [[rule]]\nprefix = [\"npm\"]\ndecision = \"forbid\"\n";
+    for name in ["project/team.toml", ".codex/team.toml"] {
+        place.write(name, rules);
+        // Whatever the umask is, nobody else can write it.
+        #[cfg(unix)]
+        fs::set_permissions(
+            place.world.path(name),
+            std::os::unix::fs::PermissionsExt::from_mode(0o600),
+        )
+        .unwrap();
+    }
+    place.write("project/.codex/config.toml", "rules = [\"team.toml\"]\n");
+    place.said(&["trust", "--yes"]);
+    let listed = || place.said(&["policy", "list"]);
+    // What a project names is no rules file.
+    assert!(listed().starts_with("There are no rules"), "{}", listed());
+
+    let own = place.world.path("project/team.toml");
+    place.said(&["config", "set", "rules", &format!("[{own:?}]")]);
+    assert!(listed().contains("npm") && !listed().contains("make"), "{}", listed());
+    let told = place.sandgate(&["policy", "list"]).stderr;
+    assert!(told.contains("commands may write where it is"), "{told}");
+
+    place.said(&["config", "set", "rules", "[\"team.toml\"]"]);
+    assert!(listed().contains("npm") && listed().contains("make"), "{}", listed());
+}
+
 /// spec CONFIG.47: `sandgate sandbox` may only read unless an option, `-c` or a profile says otherwise,
 /// and what `workspace-write` means is in the settings.
 #[test]

@@ -86,7 +86,7 @@ impl FileError {
 /// # Errors
 /// When it cannot be read, or somebody else can have written it.
 pub fn read_own(path: &Path) -> Result<Option<String>, FileError> {
-    let file = match open_own(path) {
+    let file = match open_without_waiting(path) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(FileError::doing("open", path)(error)),
@@ -123,8 +123,9 @@ pub(crate) fn read_text(file: File, path: &Path) -> Result<String, FileError> {
     String::from_utf8(bytes).map_err(|_| FileError::NotText { path: path.to_owned() })
 }
 
+/// Opens a file for reading. A pipe is not waited for.
 #[cfg(unix)]
-fn open_own(path: &Path) -> io::Result<File> {
+pub(crate) fn open_without_waiting(path: &Path) -> io::Result<File> {
     use std::os::unix::fs::OpenOptionsExt as _;
     let flags = rustix::fs::OFlags::NONBLOCK | rustix::fs::OFlags::NOCTTY;
     let flags = i32::try_from(flags.bits()).unwrap_or_default();
@@ -132,7 +133,7 @@ fn open_own(path: &Path) -> io::Result<File> {
 }
 
 #[cfg(not(unix))]
-fn open_own(path: &Path) -> io::Result<File> {
+pub(crate) fn open_without_waiting(path: &Path) -> io::Result<File> {
     File::open(path)
 }
 

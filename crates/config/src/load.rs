@@ -4,8 +4,9 @@ use crate::check::Owner;
 use crate::config::Config;
 use crate::file::{FileError, read_own};
 use crate::layer::{Anchor, Layer, OverrideError};
+use crate::loosen::Loosening;
 use crate::problem::Problem;
-use crate::resolve::{Layers, ResolveError, Trust, resolve};
+use crate::resolve::{Layers, ResolveError, Trust, resolve, would_loosen};
 use crate::settings::{ProjectSettings, TrustLevel};
 use crate::trust::{Project, ProjectFile, ProjectFiles, TrustState, find_project, said_of};
 use std::io;
@@ -109,15 +110,11 @@ pub fn load(sources: &Sources) -> Result<Loaded, ConfigError> {
     }
     let files = ProjectFiles::read(&project.root, sources.config_home.as_deref());
     notes.extend(files.broken.iter().map(|error| format!("{error}; it is not used")));
-    let mut level = Trust::Trusted;
     if let Some(file) = &files.config {
         match project_layer(file, &project, sources.home.as_deref()) {
             Ok((layer, warnings)) => {
                 notes.extend(warnings.iter().map(Problem::to_string));
                 layers.project = Some(layer);
-                if said.has_seen(file) {
-                    level = Trust::TrustedAndSeen;
-                }
             }
             Err(problems) => {
                 notes.extend(problems.iter().map(Problem::to_string));
@@ -126,7 +123,10 @@ pub fn load(sources: &Sources) -> Result<Loaded, ConfigError> {
             }
         }
     }
-    let config = resolve(&layers, level)?;
+    let seen = files.config.as_ref().is_some_and(|file| {
+        layers.project.is_some() && said.has_seen_to_loosen(file, &would_loosen(&layers))
+    });
+    let config = resolve(&layers, if seen { Trust::TrustedAndSeen } else { Trust::Trusted })?;
     notes.extend(config.notes().iter().cloned());
     let trust = match config.withheld() {
         [] => TrustState::Trusted,
@@ -160,7 +160,7 @@ pub struct Preview {
     /// Its files. Trusting it means having seen these.
     pub files: ProjectFiles,
     /// What its settings would loosen.
-    pub loosenings: Vec<crate::Loosening>,
+    pub loosenings: Vec<Loosening>,
     /// What is wrong with its settings; then they would not count.
     pub problems: Vec<Problem>,
     /// Whether anything would be otherwise for who trusts it and has seen all of it.
@@ -196,10 +196,25 @@ fn preview_of(
             Err(found) => problems = found,
         }
     }
-    let loosenings = resolve(&layers, Trust::Trusted)?.withheld().to_vec();
+    let loosenings = would_loosen(&layers);
     let then = resolve(&layers, Trust::TrustedAndSeen)?;
     let matters = now.settings() != then.settings() || !files.rules.is_empty();
     Ok(Preview { project, said, files, loosenings, problems, matters })
+}
+
+impl Preview {
+    /// What of the settings the person has not been told of, if there is any: all that they loosen.
+    pub fn untold(&self) -> &[Loosening] {
+        match &self.files.config {
+            Some(file) if !self.said.has_seen_to_loosen(file, &self.loosenings) => &self.loosenings,
+            _ => &[],
+        }
+    }
+
+    /// What is noted when the person has seen all of this.
+    pub fn noted(&self) -> Vec<String> {
+        self.files.noted(&self.loosenings)
+    }
 }
 
 /// What is the person's own.

@@ -7,7 +7,8 @@
 use crate::check::nearest;
 use crate::config::Config;
 use crate::layer::{Layer, Origin, insert};
-use crate::loosen::{is_no_looser, loosenings};
+use crate::loosen::Loosening;
+use crate::loosen::{is_no_looser, loosenings, loosenings_of_profile};
 use crate::settings::{NOT_IN_PROFILES, is_user_only};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -81,19 +82,14 @@ impl KnownProfiles {
 /// # Errors
 /// When a profile is asked for that there is not.
 pub fn resolve(layers: &Layers, trust: Trust) -> Result<Config, ResolveError> {
-    let mut laid = Laid::default();
-    built_in(&mut laid, trust);
-    if let Some(user) = &layers.user {
-        // Most of a long file is about other projects and profiles that are not chosen.
-        laid.lay(user.origin().clone(), without(user.table(), &["profiles", "projects"]));
-    }
+    let mut laid = beneath_project(layers, trust);
     let project = layers.project.as_ref().filter(|_| trust != Trust::Untrusted);
     let mut withheld = Vec::new();
     if let Some(project) = project {
         let mut leaves = leaves_of(&without(project.table(), &["profiles"]));
         leaves.retain(|path, _| !is_user_only(path));
         if trust == Trust::Trusted {
-            withheld = loosenings(project.table(), &laid.sum);
+            withheld = loosened(project, layers, &laid.sum);
             let base = leaves_of(&laid.sum);
             leaves.retain(|path, value| is_no_looser(path, value, &base));
         }
@@ -108,6 +104,41 @@ pub fn resolve(layers: &Layers, trust: Trust) -> Result<Config, ResolveError> {
         ResolveError::Contradiction(error.message().to_owned())
     })?;
     Ok(Config { settings, layers: laid.layers, profile, withheld, notes })
+}
+
+/// What the project's file would loosen, whichever profile is asked for.
+pub(crate) fn would_loosen(layers: &Layers) -> Vec<Loosening> {
+    let Some(project) = &layers.project else { return Vec::new() };
+    loosened(project, layers, &beneath_project(layers, Trust::Trusted).sum)
+}
+
+fn loosened(project: &Layer, layers: &Layers, base: &Table) -> Vec<Loosening> {
+    let mut found = loosenings(project.table(), base);
+    found.extend(of_chosen_profile(project, layers, base));
+    found
+}
+
+/// What holds without the project: the defaults, and the person's file.
+fn beneath_project(layers: &Layers, trust: Trust) -> Laid {
+    let mut laid = Laid::default();
+    built_in(&mut laid, trust);
+    if let Some(user) = &layers.user {
+        // Most of a long file is about other projects and profiles that are not chosen.
+        laid.lay(user.origin().clone(), without(user.table(), &["profiles", "projects"]));
+    }
+    laid
+}
+
+/// What a profile of the person's would loosen that the project chooses.
+fn of_chosen_profile(project: &Layer, layers: &Layers, base: &Table) -> Vec<Loosening> {
+    let chosen = project.table().get("profile");
+    let Some(name) = chosen.filter(|chosen| base.get("profile") != Some(chosen)) else {
+        return Vec::new();
+    };
+    let name = name.as_str().unwrap_or_default();
+    let own = layers.user.iter().chain(&layers.overrides);
+    let profiles = own.filter_map(|layer| profile_in(layer, name));
+    profiles.flat_map(|profile| loosenings_of_profile(name, profile, base)).collect()
 }
 
 /// Layers that lie on each other.

@@ -55,9 +55,9 @@ impl World {
     /// What a person does who looks at everything and says yes.
     fn trust(&self, directory: &Path) {
         let preview = preview(&self.sources(directory)).unwrap();
-        let seen = preview.files.fingerprints();
-        let root = preview.project.trust_root;
-        set_trust(&self.path("home/.codex"), &root, TrustLevel::Trusted, &seen).unwrap();
+        let root = &preview.project.trust_root;
+        let noted = preview.noted();
+        set_trust(&self.path("home/.codex"), root, TrustLevel::Trusted, &noted).unwrap();
     }
 }
 
@@ -185,6 +185,67 @@ fn a_changed_file_must_be_seen_again_if_it_loosens() {
     // As it was: it has been seen.
     world.write(config, "approval_policy = \"never\"\n");
     assert_eq!(world.load(&main).config.approval_policy(), AskForApproval::Never);
+}
+
+/// spec CONFIG.28: Of a file that the person has seen only that loosens something which they were told
+/// of: if it loosens more since their own settings became stricter, they are told first.
+#[test]
+fn what_was_not_told_does_not_count_when_the_persons_settings_become_stricter() {
+    let world = World::new();
+    let main = world.repository("main");
+    let theirs = "sandbox_mode = \"danger-full-access\"\napproval_policy = \"never\"\n";
+    world.write("main/.codex/config.toml", theirs);
+    // They are told of one of the two, as their own settings allow the other.
+    world.write("home/.codex/config.toml", "sandbox_mode = \"danger-full-access\"\n");
+    let told: Vec<String> = preview(&world.sources(&main))
+        .unwrap()
+        .loosenings
+        .iter()
+        .map(|one| one.key.clone())
+        .collect();
+    assert_eq!(told, ["approval_policy"]);
+    world.trust(&main);
+    assert_eq!(world.load(&main).trust, TrustState::Trusted);
+
+    let own = fs::read_to_string(world.path("home/.codex/config.toml")).unwrap();
+    let stricter = own.replace("danger-full-access", "workspace-write");
+    world.write("home/.codex/config.toml", &stricter);
+    let loaded = world.load(&main);
+    let TrustState::ChangedSince { loosenings } = &loaded.trust else {
+        panic!("{:?}", loaded.trust)
+    };
+    assert_eq!(loosenings[0].to_string(), "commands run without a sandbox (sandbox_mode)");
+    assert!(matches!(loaded.config.sandbox_policy(), SandboxPolicy::WorkspaceWrite { .. }));
+    assert_eq!(loaded.config.approval_policy(), AskForApproval::OnRequest);
+
+    // Told of both, they say yes to both.
+    world.trust(&main);
+    let loaded = world.load(&main);
+    assert_eq!(loaded.trust, TrustState::Trusted);
+    assert_eq!(loaded.config.sandbox_policy(), SandboxPolicy::DangerFullAccess);
+
+    // Looser settings of their own are nothing new.
+    world.write(
+        "home/.codex/config.toml",
+        &format!(
+            "approval_policy = \"never\"\n{}",
+            fs::read_to_string(world.path("home/.codex/config.toml")).unwrap()
+        ),
+    );
+    assert_eq!(world.load(&main).trust, TrustState::Trusted);
+}
+
+#[test]
+fn a_profile_of_a_project_can_be_asked_for_once_it_was_seen() {
+    let world = World::new();
+    let main = world.repository("main");
+    world.write("main/.codex/config.toml", "[profiles.fast]\napproval_policy = \"never\"\n");
+    world.trust(&main);
+    let asked = Sources { profile: Some("fast".to_owned()), ..world.sources(&main) };
+    assert_eq!(load(&asked).unwrap().config.approval_policy(), AskForApproval::Never);
+    world.write("main/.codex/config.toml", "[profiles.fast]\nsandbox_mode = \"read-only\"\n");
+    let error = load(&asked).unwrap_err().to_string();
+    assert!(error.contains("there is no profile called \"fast\""), "{error}");
 }
 
 #[test]

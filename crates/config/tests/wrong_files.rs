@@ -75,14 +75,16 @@ fn every_mistake_is_told_with_its_place_and_what_to_do() {
     insta::assert_snapshot!("wrong_files", all);
 }
 
-/// spec CONFIG.22: `projects` and `codex_linux_sandbox_exe` in a project's file never count.
+/// spec CONFIG.22: `projects`, `rules` and `codex_linux_sandbox_exe` in a project's file never count.
 #[test]
 fn what_is_the_persons_alone_does_not_count_in_a_projects_file() {
-    let text = "codex_linux_sandbox_exe = \"/evil\"\nmodel = \"m\"\n[projects.\"/\"]\ntrust_level = \"trusted\"\n";
+    let text = "codex_linux_sandbox_exe = \"/evil\"\nrules = [\"allow.toml\"]\nmodel = \"m\"\n\
+                [projects.\"/\"]\ntrust_level = \"trusted\"\n[profiles.p]\nrules = [\"allow.toml\"]\n";
     let checked = check(text, "config.toml", Owner::Project).unwrap();
-    assert_eq!(checked.table.keys().collect::<Vec<_>>(), ["model"]);
+    assert_eq!(checked.table.keys().collect::<Vec<_>>(), ["model", "profiles"]);
+    assert_eq!(checked.table["profiles"]["p"].as_table().unwrap().len(), 0);
     insta::assert_snapshot!("persons_alone", told(text, Owner::Project));
-    assert_eq!(check(text, "config.toml", Owner::Person).unwrap().table.len(), 3);
+    assert_eq!(check(text, "config.toml", Owner::Person).unwrap().table.len(), 5);
 }
 
 #[test]

@@ -135,6 +135,17 @@ fn a_proposed_rule_leaves_the_sandbox_for_few_programs() {
     }
 }
 
+/// spec APPROVAL.62: A rule of more than 200 characters, or a grant that takes more than 600 to name, is not offered: it
+/// would push away what it is about.
+#[test]
+fn what_is_long_is_not_proposed() {
+    let long = format!("git pull {}", "x".repeat(300));
+    assert_eq!(proposed(&long, Some(&long)).unwrap(), "git pull");
+    let long = format!("cargo {} y", "x".repeat(300));
+    assert_eq!(proposed(&long, None), None);
+    assert!(proposed(&format!("cargo {} y", "x".repeat(100)), None).is_some());
+}
+
 /// spec RULES.52: Nothing is proposed that allows a wrapper without the command inside of it, nor
 /// the bare name of that command.
 #[test]

@@ -446,6 +446,17 @@ fn builtins_that_hide_something_are_opaque() {
     );
 }
 
+/// spec SCRIPT.26: A script in which a backslash, a backquote or a bar stands behind a letter that is not ASCII is opaque:
+/// in some locales it is a part of that letter.
+#[test]
+fn what_a_locale_may_take_for_a_part_of_a_letter_makes_it_opaque() {
+    assert_opaque(
+        "bash",
+        &["echo 中\\; rm x", "echo \"中\\\" ; rm x; echo \"", "sort é|grep -o x", "a '中`'"],
+    );
+    assert_understood("bash", &[("echo 中 '\\' | b é", r#"First "echo" "中" "\\" Pipe "b" "é""#)]);
+}
+
 /// spec SCRIPT.23: A script is opaque when it is longer than 32 KiB, has more than 256 commands, is
 /// nested deeper than 32 groups, or contains a character that does not show as what it is.
 #[test]

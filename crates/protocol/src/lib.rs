@@ -14,6 +14,7 @@ mod error;
 mod event;
 mod exec;
 mod failure;
+mod lookalike;
 mod lossy;
 mod output;
 mod question;
@@ -53,4 +54,7 @@ pub use unified_exec::{ListProcessesToolCallParams, ReadOutputToolCallParams, Re
 pub use unified_exec::{
     ProcessInfo, ProcessState, ProcessWoke, ScreenReply, TerminalSizeParams, UnifiedExecReply,
 };
-pub use visible::{is_invisible, is_odd_blank, visible, visible_line, visible_remark};
+pub use visible::{
+    is_invisible, is_odd_blank, visible, visible_code, visible_line, visible_piece, visible_prose,
+    visible_remark,
+};

@@ -3,6 +3,7 @@
 //! It is made once from what is asked, and every front end only lays it out, so that a person reads the same
 //! wherever they are asked. Everything in it shows itself, and each text but a reason is one line.
 
+use crate::lookalike::lookalikes;
 use crate::{
     AnsweredBy, ApplyPatchApprovalRequest, Event, ExecApprovalRequest, GrantScope, Offers,
     PatchChange, PatchChangeKind, ReviewDecision, RiskLevel, visible, visible_line, visible_remark,
@@ -78,6 +79,10 @@ pub enum FactKind {
     HighRisk,
     /// What a plain yes does.
     Yes,
+    /// A letter that looks like another one.
+    Lookalike,
+    /// How much there is to look at, where it may not fit a screen.
+    Length,
 }
 
 /// One of the answers.
@@ -171,6 +176,8 @@ impl FactKind {
             Self::MediumRisk => "medium risk",
             Self::HighRisk => "high risk",
             Self::Yes => "a yes",
+            Self::Lookalike => "look-alike",
+            Self::Length => "length",
         }
     }
 
@@ -264,6 +271,9 @@ impl ExecApprovalRequest {
             facts.push(kind.is(visible_remark(&risk.description)));
         }
         facts.extend(plain_yes(choices));
+        let place = shown_path(&self.cwd);
+        facts.extend(looks_like_another([self.command_text.as_str(), &place]));
+        facts.extend(length_of_command(&self.command_text));
         facts
     }
 
@@ -293,8 +303,10 @@ impl ExecApprovalRequest {
                 ),
             ),
             ReviewDecision::ApprovedWithRule => {
-                let rule = self.proposed_rule.as_deref().unwrap_or_default().join(" ");
-                let rule = visible_line(&rule);
+                let words = self.proposed_rule.as_deref().unwrap_or_default();
+                let rule = visible_line(
+                    &words.iter().map(|word| as_one_word(word)).collect::<Vec<_>>().join(" "),
+                );
                 let kept = "a rule is kept: so does, unasked, in this and later sessions";
                 (
                     format!("yes, always{out} for commands that begin with: {rule}"),
@@ -344,6 +356,8 @@ impl ApplyPatchApprovalRequest {
         let mut facts: Vec<Fact> = asked_because(self.agent.as_deref(), &self.reason).collect();
         facts.extend(plain_yes(&choices));
         let files: Vec<String> = self.changes.iter().map(shown_paths).collect();
+        facts.extend(looks_like_another(files.iter().map(String::as_str)));
+        facts.extend(length_of_patch(&self.changes));
         ShownQuestion {
             title: "May these files be changed?",
             summary: files.join(", "),
@@ -404,6 +418,45 @@ fn choices(
 fn plain_yes(choices: &[Choice]) -> Option<Fact> {
     let yes = choices.iter().find(|choice| choice.answer == ReviewDecision::Approved)?;
     Some(FactKind::Yes.is(&yes.effect))
+}
+
+/// What in these words looks like something that it is not.
+fn looks_like_another<'a>(texts: impl IntoIterator<Item = &'a str>) -> impl Iterator<Item = Fact> {
+    let found = lookalikes(texts).into_iter();
+    found.map(|line| FactKind::Lookalike.is(visible_line(&line)))
+}
+
+/// A word of a rule, in quotes if it could be taken for several, or for none.
+fn as_one_word(word: &str) -> String {
+    match word.is_empty() || word.contains([' ', '\'', '"', '\\', '\t', '\n']) {
+        true => format!("'{}'", word.replace('\'', "'\\''")),
+        false => word.to_owned(),
+    }
+}
+
+/// So many lines, and so many characters, are on the screen beside the rest of a question.
+const SHORT: (usize, usize) = (10, 800);
+
+/// How long a command is, unless that can be seen. Nothing of its own words is in it.
+fn length_of_command(text: &str) -> Option<Fact> {
+    let (lines, characters) = (text.split('\n').count(), text.chars().count());
+    (lines > SHORT.0 || characters > SHORT.1).then(|| {
+        FactKind::Length.is(format!("{}, {}", count(lines, "line"), count(characters, "character")))
+    })
+}
+
+/// How much a patch changes, unless that can be seen.
+fn length_of_patch(changes: &[PatchChange]) -> Option<Fact> {
+    let lines: usize = changes.iter().map(|change| change.diff.lines().count()).sum();
+    (lines + changes.len() > SHORT.0).then(|| {
+        let files = count(changes.len(), "file");
+        FactKind::Length
+            .is(format!("{files}, {} with those around the changes", count(lines, "line")))
+    })
+}
+
+fn count(number: usize, what: &str) -> String {
+    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
 }
 
 /// Who asks, if it is not the session itself, and why.
@@ -520,6 +573,54 @@ mod tests {
                 }
             }
         }
+    }
+
+    /// spec APPROVAL.63: A letter that looks like one of ASCII and is another is named in the question about the command or
+    /// the files that it is in, where a word would be taken for another by it.
+    #[test]
+    fn what_looks_like_another_is_said() {
+        let said = |question: ShownQuestion| {
+            let facts = question.facts.into_iter();
+            facts
+                .filter(|fact| fact.kind == FactKind::Lookalike)
+                .map(|fact| fact.text)
+                .collect::<Vec<_>>()
+        };
+        let expected = ["ѕ in /home/me/.ѕsh is U+0455, not s"];
+        assert_eq!(said(command("/home/me/.ѕsh").shown()), expected);
+        assert_eq!(said(patch("/home/me/.ѕsh").shown()), expected);
+        assert!(said(command("/home/me/.ssh").shown()).is_empty());
+    }
+
+    #[test]
+    fn the_words_of_a_rule_are_told_apart() {
+        let mut request = command("x");
+        let words = ["git", "pull origin", "", "it's"].map(str::to_owned);
+        request.proposed_rule = Some(words.into());
+        let shown = request.shown();
+        let label = &shown.by_word("rule").unwrap().label;
+        assert!(label.ends_with(r"begin with: git 'pull origin' '' 'it'\''s'"), "{label}");
+    }
+
+    #[test]
+    fn what_may_not_fit_a_screen_has_its_length_said() {
+        let length = |question: ShownQuestion| {
+            let last = question.facts.last().cloned().unwrap();
+            (last.kind == FactKind::Length).then(|| last.to_string())
+        };
+        let of = |text: &str| length(command(text).shown());
+        assert_eq!(of("ls"), None);
+        assert_eq!(of(&"x\n".repeat(9)), None);
+        assert_eq!(
+            of(&format!("rm x{}ls", "\n".repeat(300))).unwrap(),
+            "length: 301 lines, 306 characters"
+        );
+        assert_eq!(of(&"é".repeat(801)).unwrap(), "length: 1 line, 801 characters");
+        let mut patch = patch("x");
+        assert_eq!(length(patch.shown()), None);
+        patch.changes[0].diff = "+x\n".repeat(300);
+        let said = "length: 1 file, 300 lines with those around the changes";
+        assert_eq!(length(patch.shown()).unwrap(), said);
     }
 
     /// spec APPROVAL.56: What can be answered to a question is what it offers, and whatever a yes lets out of the

@@ -162,6 +162,7 @@ pub(crate) fn keep_to_reading(env: &mut BTreeMap<OsString, OsString>) {
         ("status.submoduleSummary", "false"),
         ("submodule.recurse", "false"),
     ];
+    read_letters_as_we_do(env);
     env.insert("GIT_OPTIONAL_LOCKS".into(), "0".into());
     env.insert("GIT_PAGER".into(), "cat".into());
     // What a clone left out would be fetched when it is read.
@@ -179,6 +180,24 @@ pub(crate) fn keep_to_reading(env: &mut BTreeMap<OsString, OsString>) {
         env.insert(format!("GIT_CONFIG_VALUE_{index}").into(), (*value).into());
     }
     env.insert("GIT_CONFIG_COUNT".into(), (first + SETTINGS.len()).to_string().into());
+}
+
+/// Has programs take letters for UTF-8, as the judgement does. In a locale of GBK, Big5 or Shift JIS a backslash can be
+/// the second half of a letter, so that `sed` finds another command in its script.
+fn read_letters_as_we_do(env: &mut BTreeMap<OsString, OsString>) {
+    // It could have another locale by the same name.
+    env.remove(OsStr::new("LOCPATH"));
+    let names = ["LC_ALL", "LC_CTYPE", "LANG"];
+    let mut said = names.iter().filter_map(|name| env.get(OsStr::new(name)));
+    let Some(locale) = said.find(|locale| !locale.is_empty()) else { return };
+    let locale = locale.to_string_lossy().to_ascii_lowercase();
+    let locale = locale.split('@').next().unwrap_or_default();
+    let letters = locale.split_once('.').map(|(_, letters)| letters);
+    // The two without a name for their letters take bytes as they are.
+    let is_ours = matches!(letters, Some("utf-8" | "utf8")) || ["c", "posix"].contains(&locale);
+    if !is_ours {
+        env.insert("LC_ALL".into(), "C.UTF-8".into());
+    }
 }
 
 fn is_same(core: &str, name: &OsStr) -> bool {
@@ -297,6 +316,36 @@ mod tests {
         assert_eq!(get("GIT_CONFIG_COUNT"), Some("15"));
         assert_eq!(get("GIT_OPTIONAL_LOCKS"), Some("0"));
         assert_eq!(get("GIT_EXTERNAL_DIFF"), None);
+    }
+
+    /// spec SAFE.22: A command that counts as safe takes letters for UTF-8, whatever the person's locale is.
+    #[test]
+    fn a_reader_reads_letters_as_we_do() {
+        let locale = |said: &[(&str, &str)]| {
+            let said = said.iter().map(|(name, value)| ((*name).into(), (*value).into()));
+            let mut env: BTreeMap<OsString, OsString> = said.collect();
+            keep_to_reading(&mut env);
+            assert!(!env.contains_key(OsStr::new("LOCPATH")));
+            env.get(OsStr::new("LC_ALL")).and_then(|value| value.to_str()).map(str::to_owned)
+        };
+        for ours in [
+            &[("LANG", "de_DE.UTF-8"), ("LOCPATH", "/x")][..],
+            &[("LANG", "zh_CN.GBK"), ("LC_CTYPE", "C")],
+            &[("LANG", "zh_CN.GBK"), ("LC_ALL", ""), ("LC_CTYPE", "ca_ES.utf8@valencia")],
+            &[],
+        ] {
+            assert!(locale(ours).is_none_or(|locale| locale.is_empty()), "{ours:?}");
+        }
+        assert_eq!(locale(&[("LC_ALL", "en_US.utf8")]).as_deref(), Some("en_US.utf8"));
+        for theirs in [
+            &[("LANG", "zh_CN.GBK")][..],
+            // Without a name for its letters it is one of GB 2312.
+            &[("LANG", "zh_CN")],
+            &[("LANG", "C.UTF-8"), ("LC_CTYPE", "ja_JP.SJIS")],
+            &[("LC_CTYPE", "C.UTF-8"), ("LC_ALL", "zh_TW.Big5")],
+        ] {
+            assert_eq!(locale(theirs).as_deref(), Some("C.UTF-8"), "{theirs:?}");
+        }
     }
 
     proptest! {

@@ -36,6 +36,7 @@ pub(crate) fn resolve_words(
     let cwd = directory(cwd)?;
     let name = command.first().filter(|name| !name.is_empty()).ok_or(SpawnError::EmptyCommand)?;
     let program = program(name, &cwd, &env)?;
+    refuse_words(&command)?;
     Ok(ExecParams {
         command,
         program,
@@ -204,6 +205,25 @@ fn variable<'a>(env: &'a Environment, name: &str) -> Option<&'a OsStr> {
     env.iter()
         .find(|(known, _)| known.eq_ignore_ascii_case(name))
         .map(|(_, value)| value.as_os_str())
+}
+
+/// The most bytes that Linux takes in one word, with the NUL byte that ends it.
+const MOST_IN_A_WORD: usize = 131_072;
+
+/// Refuses words that no program can be given. They would be found where it is started, and by then a person would
+/// have been asked about megabytes.
+fn refuse_words(command: &[String]) -> Result<(), SpawnError> {
+    for (index, word) in command.iter().enumerate().skip(1) {
+        refuse_nul(&format!("argument {index}"), OsStr::new(word))?;
+        if cfg!(target_os = "linux") && word.len() >= MOST_IN_A_WORD {
+            return Err(SpawnError::TooLarge {
+                what: format!("argument {index} is"),
+                bytes: word.len(),
+                limit: "one string may have 131,072",
+            });
+        }
+    }
+    Ok(())
 }
 
 /// Refuses a name that no lookup could be asked for. The other strings of a command are checked where

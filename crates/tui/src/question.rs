@@ -37,9 +37,12 @@ pub(crate) struct Question {
     quiet_since: Option<Duration>,
     page: Page,
     scroll: usize,
+    /// How many rows that scroll are on the screen.
+    room: usize,
     /// Keys that did not count, since one did.
     thrown: bool,
-    /// What is known of a command has been in a picture. It stands below the command, which may be long.
+    /// What has to be seen has been in pictures: what is known of a command, which stands below it and may be far
+    /// away, and of a patch that, and all its files.
     seen: bool,
 }
 
@@ -72,8 +75,6 @@ pub(crate) enum Pressed {
 
 impl Question {
     pub(crate) fn new(asked: Asked) -> Self {
-        // A patch begins with what is known of it.
-        let seen = matches!(asked, Asked::Patch(_));
         let words = match &asked {
             Asked::Exec(request) => request.shown(),
             Asked::Patch(request) => request.shown(),
@@ -84,8 +85,9 @@ impl Question {
             quiet_since: None,
             page: Page::Question,
             scroll: 0,
+            room: 0,
             thrown: false,
-            seen,
+            seen: false,
         }
     }
 
@@ -167,6 +169,8 @@ impl Question {
 
     fn choice(&mut self, code: KeyCode) -> Pressed {
         let is_patch = matches!(self.asked, Asked::Patch(_));
+        // No row is passed over.
+        let page = self.room.clamp(1, 10);
         if let KeyCode::Char(letter) = code
             && let Some(choice) = self.words.by_key(letter.encode_utf8(&mut [0; 4]))
         {
@@ -188,8 +192,10 @@ impl Question {
             KeyCode::Esc => self.turn_to(Page::Question),
             KeyCode::Up => self.scroll = self.scroll.saturating_sub(1),
             KeyCode::Down => self.scroll = self.scroll.saturating_add(1),
-            KeyCode::PageUp => self.scroll = self.scroll.saturating_sub(10),
-            KeyCode::PageDown | KeyCode::Char(' ') => self.scroll = self.scroll.saturating_add(10),
+            KeyCode::PageUp => self.scroll = self.scroll.saturating_sub(page),
+            KeyCode::PageDown | KeyCode::Char(' ') => {
+                self.scroll = self.scroll.saturating_add(page);
+            }
             _ => {}
         }
         Pressed::Nothing
@@ -236,9 +242,18 @@ impl Question {
         }
         body.append(&mut facts);
         let most = body.len().saturating_sub(room);
+        self.room = room;
         self.scroll = self.scroll.min(most);
         let below = body.len().saturating_sub(self.scroll + room);
-        let all = self.page == Page::Question && (below == 0 || !pinned.is_empty());
+        // Of a patch what changes in its files may be looked at or not.
+        let unseen = match &self.asked {
+            Asked::Exec(_) => below,
+            Asked::Patch(request) => {
+                let must = patch_head(&self.words, &request.changes, inner).len();
+                must.saturating_sub(self.scroll + room)
+            }
+        };
+        let all = self.page == Page::Question && (unseen == 0 || !pinned.is_empty());
         if all && !self.seen {
             // It has to be seen before a key counts.
             self.seen = true;
@@ -249,7 +264,7 @@ impl Question {
             true => {
                 let text = match self.seen || self.page != Page::Question {
                     true => format!("↑ {} · ↓ {below} more rows: arrows, page keys", self.scroll),
-                    false => format!("↓ {below} more rows to see before a yes"),
+                    false => format!("↓ {unseen} more rows to see before a yes"),
                 };
                 Line::styled(cut(&text, inner), MIND)
             }
@@ -441,7 +456,9 @@ fn flow(choices: &[(&str, String)], width: usize) -> Vec<Line<'static>> {
 /// What is known, each behind its label, with the words of a model in quotation marks. What a yes does is not
 /// among it: the answers stand just below, and the page of e says what each of them does.
 fn fact_rows(known: &[Fact], sandbox: Option<&str>, width: usize) -> Vec<Line<'static>> {
-    let known = || known.iter().filter(|fact| fact.kind != FactKind::Yes);
+    // The answers say what a yes does, and the picture how much there is to look at.
+    let said = [FactKind::Yes, FactKind::Length];
+    let known = || known.iter().filter(|fact| !said.contains(&fact.kind));
     let least = "sandbox".width();
     let longest = known().map(|fact| fact.label.width()).max().unwrap_or(0).max(least);
     // Where there is little room, a long label takes none from the others.
@@ -498,7 +515,8 @@ fn command_facts(question: &ShownQuestion, width: usize, sandbox: &str) -> Vec<L
     rows
 }
 
-fn patch_body(
+/// The files of a patch, and what is known of it.
+fn patch_head(
     question: &ShownQuestion,
     changes: &[PatchChange],
     width: usize,
@@ -506,6 +524,15 @@ fn patch_body(
     let mut rows = diff::files(changes, None, width);
     rows.push(Line::default());
     rows.extend(fact_rows(&question.facts, None, width));
+    rows
+}
+
+fn patch_body(
+    question: &ShownQuestion,
+    changes: &[PatchChange],
+    width: usize,
+) -> Vec<Line<'static>> {
+    let mut rows = patch_head(question, changes, width);
     rows.push(Line::default());
     for change in changes {
         rows.extend(diff::unified(&change.diff, width));

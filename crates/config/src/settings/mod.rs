@@ -125,8 +125,8 @@ pub struct Settings {
     )]
     pub mcp_servers: BTreeMap<ServerName, McpServerSettings>,
 
-    /// Rules files beside those in the directory `rules` of your settings. In your file a relative
-    /// path begins at that file's directory, in a project's at the project's root.
+    /// Rules files beside those in the directory `rules` of your settings, in your own file only. A
+    /// relative path begins at that file's directory. A project has its rules in `.codex/rules`.
     #[schemars(extend("default" = [], "examples" = [["team-rules.toml"]]))]
     pub rules: Option<Vec<PathBuf>>,
 
@@ -150,6 +150,7 @@ pub struct Settings {
 pub(crate) const USER_ONLY: &[&[&str]] = &[
     &["projects"],
     &["codex_linux_sandbox_exe"],
+    &["rules"],
     &["model_providers", "*", "key_command"],
     &["model_providers", "*", "key_file"],
 ];

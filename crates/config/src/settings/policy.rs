@@ -71,7 +71,7 @@ pub struct ProjectSettings {
     #[schemars(extend("examples" = ["trusted"]))]
     pub trust_level: Option<TrustLevel>,
     /// The files of the project that you were shown when you trusted it, each with the SHA-256 of its
-    /// content. What loosens a policy counts only in these.
+    /// content, and what you were told that each loosens. Nothing else in them loosens a policy.
     #[schemars(extend("default" = [], "examples" = [["config.toml sha256:9f86d081884c7d65…"]]))]
     pub seen: Option<Vec<String>>,
 }

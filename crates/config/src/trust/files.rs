@@ -1,6 +1,7 @@
 //! The files by which a project has a say: its settings and its rules, each with a fingerprint.
 
 use crate::file::{FileError, names_below, read_below};
+use crate::loosen::Loosening;
 use sha2::{Digest as _, Sha256};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -28,6 +29,11 @@ impl ProjectFile {
             let _ = write!(hex, "{byte:02x}");
         }
         format!("{} sha256:{hex}", self.name)
+    }
+
+    /// The same with something that the file loosens, as it is noted when a person was told of it.
+    pub(crate) fn noted(&self, loosening: &Loosening) -> String {
+        format!("{} loosens {}", self.fingerprint(), loosening.key)
     }
 }
 
@@ -82,8 +88,11 @@ impl ProjectFiles {
         }
     }
 
-    /// The fingerprints of all that was read.
-    pub fn fingerprints(&self) -> Vec<String> {
-        self.config.iter().chain(&self.rules).map(ProjectFile::fingerprint).collect()
+    /// What is noted when a person has seen all that was read and was told that it loosens this.
+    pub(crate) fn noted(&self, loosenings: &[Loosening]) -> Vec<String> {
+        let files = self.config.iter().chain(&self.rules).map(ProjectFile::fingerprint);
+        let config = self.config.iter();
+        let told = config.flat_map(|file| loosenings.iter().map(|loosening| file.noted(loosening)));
+        files.chain(told).collect()
     }
 }

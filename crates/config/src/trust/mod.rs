@@ -63,6 +63,16 @@ impl ProjectSettings {
         self.trust_level == Some(TrustLevel::Trusted)
     }
 
+    /// Whether the person has seen a file as it is, and was told of all that it loosens now. What their own
+    /// settings allowed when they saw it they were not told of.
+    pub fn has_seen_to_loosen(&self, file: &ProjectFile, loosenings: &[Loosening]) -> bool {
+        let was_told = |loosening: &Loosening| {
+            let noted = file.noted(loosening);
+            self.seen.iter().flatten().any(|seen| *seen == noted)
+        };
+        self.has_seen(file) && loosenings.iter().all(was_told)
+    }
+
     /// Whether the person has seen a file as it is.
     pub fn has_seen(&self, file: &ProjectFile) -> bool {
         let fingerprint = file.fingerprint();

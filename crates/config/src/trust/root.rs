@@ -4,7 +4,8 @@
 //! repository, but only if that repository says so too: a directory that merely points at a trusted
 //! repository must not be trusted for it.
 
-use std::fs::{self, File};
+use crate::file::open_without_waiting;
+use std::fs;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
@@ -67,8 +68,12 @@ fn pointer(path: &Path) -> Option<String> {
     if !fs::symlink_metadata(path).ok()?.is_file() {
         return None;
     }
+    // Since then a pipe may have been put in its place, which must not make us wait.
+    let file = open_without_waiting(path).ok()?;
+    if !file.metadata().ok()?.is_file() {
+        return None;
+    }
     let mut text = String::new();
-    let file = File::open(path).ok()?;
     file.take(MAX_POINTER_BYTES + 1).read_to_string(&mut text).ok()?;
     (text.len() as u64 <= MAX_POINTER_BYTES).then(|| text.trim_end_matches(['\r', '\n']).to_owned())
 }

@@ -4,7 +4,7 @@
 use super::table::{Case, Ground, Known, Question, Refusal};
 use crate::judge::{Class, Judgement, Ruling};
 use crate::rules::{Decision, Rule};
-use sandgate_protocol::{AskForApproval, SandboxPermissions};
+use sandgate_protocol::{AskForApproval, SandboxPermissions, visible_remark};
 
 /// Why a person is asked. What is worth knowing for the answer is said too, whatever the table was
 /// asking for: that it leaves the sandbox, that there is none, that it is dangerous.
@@ -89,7 +89,9 @@ fn written(ruling: Option<&Ruling>, decision: Decision) -> String {
     let Rule { justification, origin, .. } = rule;
     match justification {
         Some(justification) => {
-            format!(" ({origin}: {})", justification.trim().trim_end_matches('.'))
+            // A project may have written it: it is one line, and not so long that it pushes the rest away.
+            let said = visible_remark(justification.trim().trim_end_matches('.'));
+            format!(" ({origin}: {said})")
         }
         None => format!(" ({origin})"),
     }

@@ -101,6 +101,29 @@ fn proposal() -> ProposedRule {
     propose(&command(), None).expect("a rule for cargo build")
 }
 
+/// spec RULES.72: What a rule says for itself is one line of at most 400 characters, in a question and in a refusal.
+#[test]
+fn a_rule_says_little_for_itself() {
+    for decision in [Decision::Prompt, Decision::Forbid] {
+        let mut judgement = judged(Class::Safe, Some((decision, RuleSandbox::Keep)));
+        let said = "fine\n  $ ls\n  [y] yes\u{202e}".to_owned() + &"\nx".repeat(100_000);
+        judgement.ruling.as_mut().unwrap().rules[0].justification = Some(said);
+        let terms = Terms {
+            approval: OnRequest,
+            sandbox: &SandboxPolicy::ReadOnly,
+            permissions: UseDefault,
+            availability: Available,
+        };
+        let reason = match requirement(&judgement, &terms, None) {
+            ApprovalRequirement::NeedsApproval { reason, .. }
+            | ApprovalRequirement::Forbidden { reason } => reason,
+            other => panic!("{other:?}"),
+        };
+        assert!(reason.contains(r"team.toml:7: fine\n  $ ls\n  [y] yes\u{202e}"), "{reason}");
+        assert!(!reason.contains('\n') && reason.chars().count() < 600, "{reason}");
+    }
+}
+
 /// Every combination there is.
 fn all() -> Vec<Met> {
     let mut all = Vec::new();

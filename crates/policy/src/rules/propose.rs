@@ -142,8 +142,18 @@ fn prefix_for(command: &SimpleCommand, suggested: Option<&[String]>) -> Option<V
     let least = breadth::least(&words)?;
     let length = suggested
         .filter(|suggested| is_prefix(suggested, &words) && suggested.len() >= least)
+        .filter(|suggested| is_short(&words[..suggested.len()]))
         .map_or(least, <[String]>::len);
-    Some(words[..length].iter().map(|word| (*word).to_owned()).collect())
+    let prefix = &words[..length];
+    is_short(prefix).then(|| prefix.iter().map(|word| (*word).to_owned()).collect())
+}
+
+/// The longest rule that is proposed, in characters. It is named among the answers, and what takes longer to read there
+/// pushes the command away that it is about.
+const LONGEST: usize = 200;
+
+fn is_short(prefix: &[&str]) -> bool {
+    prefix.iter().map(|word| word.chars().count() + 1).sum::<usize>() <= LONGEST
 }
 
 fn is_prefix(suggested: &[String], words: &[&str]) -> bool {

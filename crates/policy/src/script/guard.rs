@@ -20,9 +20,20 @@ pub(super) fn refusal(script: &str) -> Option<String> {
     if script.len() > MAX_SCRIPT {
         return Some(format!("it is longer than {} KiB", MAX_SCRIPT / 1024));
     }
-    script.chars().find(|character| is_hidden(*character)).map(|character| {
-        format!("it contains U+{:04X}, which does not show as what it is", u32::from(character))
+    if let Some(character) = script.chars().find(|character| is_hidden(*character)) {
+        let point = u32::from(character);
+        return Some(format!("it contains U+{point:04X}, which does not show as what it is"));
+    }
+    is_read_by_locale(script).then(|| {
+        "what stands behind a letter that is not ASCII is part of it in some locales".to_owned()
     })
+}
+
+/// Whether there are locales in which the script is another one. In those of GBK, Big5 or Shift JIS the last byte of a
+/// letter in UTF-8 can begin a letter of two bytes, whose second is a backslash, a backquote or a bar. bash takes it for
+/// that: in `echo 中\; rm x` it sees two commands.
+fn is_read_by_locale(script: &str) -> bool {
+    script.as_bytes().windows(2).any(|pair| !pair[0].is_ascii() && b"\\`|".contains(&pair[1]))
 }
 
 /// Characters that show nothing, show as a blank, or turn the order of what is shown. No shell

@@ -45,6 +45,7 @@ where
         extras.writable.iter().all(|path| can_be_offered(path, &approvals))
     });
     let offer = extras.as_ref().map(|extras| offer(extras, &ctx.services.config.workspace));
+    let offer = offer.filter(is_short);
     let approval = ApprovalCtx {
         reason: "the sandbox blocked it".to_owned(),
         proposed_rule: None,
@@ -155,6 +156,14 @@ fn offer(extras: &Extras, workspace: &Path) -> GrantOffer {
     }
 }
 
+/// The longest offer, in characters. It is named twice among the answers, and what takes longer to read there pushes the
+/// command away.
+const LONGEST_OFFER: usize = 600;
+
+fn is_short(offer: &GrantOffer) -> bool {
+    offer.summary.chars().count() <= LONGEST_OFFER
+}
+
 /// What of a git directory is not opened with it, so that a person knows what they give.
 fn left_closed(git: &Path, extras: &Extras) -> &'static str {
     let mut others = extras.writable.iter().filter(|path| *path != git);
@@ -197,6 +206,17 @@ mod tests {
         let extras = Extras { writable, ..Extras::default() };
         let summary = format!("write to /etc/hosts and anything in {}", directory.path().display());
         assert_eq!(offer(&extras, workspace).summary, summary);
+    }
+
+    /// spec APPROVAL.62: A rule of more than 200 characters, or a grant that takes more than 600 to name, is not offered:
+    /// it would push away what it is about.
+    #[test]
+    fn what_takes_long_to_name_is_not_offered() {
+        let of = |length: usize| {
+            let writable = vec![format!("/etc/{}", "x".repeat(length)).into()];
+            offer(&Extras { writable, ..Extras::default() }, Path::new("/ws"))
+        };
+        assert!(is_short(&of(500)) && !is_short(&of(600)));
     }
 
     /// spec DECISIONS.53: No directory is offered that is a home or holds one, or that a person or the

@@ -4,6 +4,8 @@ use agent_client_protocol::v1::schema::{
     Content, ContentBlock, ContentChunk, EmbeddedResourceResource, TextContent, ToolCallContent,
 };
 use sandgate_agent::UserInput;
+use sandgate_protocol::{visible_code, visible_line, visible_prose};
+use serde_json::Value;
 
 /// What the person says in the editor, as a model is given it. None if it cannot be.
 pub(super) fn input(prompt: Vec<ContentBlock>) -> Result<UserInput, &'static str> {
@@ -38,9 +40,27 @@ pub(super) fn input(prompt: Vec<ContentBlock>) -> Result<UserInput, &'static str
     }
 }
 
-/// A piece of a message.
-pub(super) fn chunk(text: impl Into<String>) -> ContentChunk {
-    ContentChunk::new(ContentBlock::Text(TextContent::new(text)))
+/// A piece of a message, fit to be shown.
+pub(super) fn chunk(text: impl AsRef<str>) -> ContentChunk {
+    ContentChunk::new(ContentBlock::Text(TextContent::new(visible_prose(text.as_ref()))))
+}
+
+/// What a tool was called with, in the form that it has and fit to be shown. None if it has none.
+pub(super) fn called_with(input: &str) -> Option<Value> {
+    fn shown(value: Value) -> Value {
+        match value {
+            Value::String(text) => Value::String(visible_code(&text)),
+            Value::Array(items) => Value::Array(items.into_iter().map(shown).collect()),
+            Value::Object(fields) => {
+                let fields = fields.into_iter();
+                Value::Object(
+                    fields.map(|(key, value)| (visible_line(&key), shown(value))).collect(),
+                )
+            }
+            other => other,
+        }
+    }
+    serde_json::from_str(input).ok().map(shown)
 }
 
 /// Text below a tool call.
@@ -64,5 +84,18 @@ mod tests {
     fn nothing_in_a_text_ends_its_fence() {
         assert_eq!(fenced("a"), "```\na\n```");
         assert_eq!(fenced("a\n```\nb\n"), "````\na\n```\nb\n````");
+    }
+
+    /// spec ACP.20: Nothing in what an editor is sent to show hides or turns the order of letters, in messages, calls,
+    /// changes and questions; of changes that are too long it is said how many lines are missing.
+    #[test]
+    fn messages_and_calls_hide_nothing() {
+        let said = serde_json::to_value(chunk("**a** \u{202e}b\u{e0041}\n👩\u{200d}💻")).unwrap();
+        assert_eq!(said["content"]["text"], "**a** \\u{202e}b\\u{e0041}\n👩\u{200d}💻");
+        let input = serde_json::json!({ "cmd\u{202e}": ["ls\n", { "x": "a\u{200b}\tb" }], "n": 1 });
+        let shown =
+            serde_json::json!({ "cmd\\u{202e}": ["ls\n", { "x": "a\\u{200b}\tb" }], "n": 1 });
+        assert_eq!(called_with(&input.to_string()), Some(shown));
+        assert_eq!(called_with("no json"), None);
     }
 }

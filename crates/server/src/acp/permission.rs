@@ -2,6 +2,7 @@
 
 use super::content::{fenced, text};
 use super::diff::{diffs, locations};
+use super::updates::short;
 use agent_client_protocol::v1::schema::{
     PermissionOption, PermissionOptionKind, RequestPermissionOutcome, RequestPermissionRequest,
     SessionId, ToolCallStatus, ToolCallUpdate, ToolCallUpdateFields, ToolKind,
@@ -87,7 +88,8 @@ fn about_command(question: &ShownQuestion) -> ToolCallUpdateFields {
     said.push(facts(question));
     ToolCallUpdateFields::new()
         .kind(ToolKind::Execute)
-        .title(question.summary.clone())
+        // All of it is below.
+        .title(short(&question.summary))
         .content(vec![text(said.join("\n\n"))])
 }
 

@@ -1,6 +1,6 @@
 //! What happens in a session, as updates of the protocol.
 
-use super::content::{chunk, fenced, text};
+use super::content::{called_with, chunk, fenced, text};
 use super::diff::{diffs, locations};
 use super::terminal;
 use agent_client_protocol::v1::schema::{
@@ -9,7 +9,7 @@ use agent_client_protocol::v1::schema::{
 };
 use sandgate_protocol::{
     AgentEvent, Event, ExecCommandBegin, ExecCommandEnd, ExecCommandOutputDelta, ResponseItem,
-    Role, visible, visible_line,
+    Role, visible, visible_line, visible_piece,
 };
 use sandgate_runtime::command_text;
 use serde_json::Value;
@@ -39,6 +39,8 @@ pub(super) struct Updates {
 /// A command that runs.
 struct Running {
     output: String,
+    /// What of it is drawn.
+    picture: terminal::Picture,
     sent: Instant,
 }
 
@@ -85,7 +87,7 @@ impl Updates {
                     .kind(kind(tool))
                     .status(ToolCallStatus::Pending)
                     .locations(named(input));
-                begun.raw_input = serde_json::from_str(input).ok();
+                begun.raw_input = called_with(input);
                 vec![SessionUpdate::ToolCall(begun)]
             }
             AgentEvent::ToolCallEnd { call_id, success, output } => {
@@ -133,7 +135,12 @@ impl Updates {
             .kind(ToolKind::Execute)
             .status(ToolCallStatus::InProgress)
             .title(short(&labelled(agent, &command_text(&begin.command))));
-        self.running.insert(id.clone(), Running { output: String::new(), sent: Instant::now() });
+        let running = Running {
+            output: String::new(),
+            picture: terminal::Picture::default(),
+            sent: Instant::now(),
+        };
+        self.running.insert(id.clone(), running);
         match self.terminals {
             true => {
                 let meta = terminal::info(&id, &begin.cwd);
@@ -153,11 +160,11 @@ impl Updates {
         let printed = String::from_utf8_lossy(&bytes);
         let running = self.running.get_mut(&id)?;
         if self.terminals {
-            let meta = terminal::output(&id, &printed);
+            let meta = terminal::output(&id, &running.picture.of(&printed));
             return Some(updated(id, ToolCallUpdateFields::new(), Some(meta)));
         }
         let first = running.output.is_empty();
-        running.output.push_str(&visible(&printed));
+        running.output.push_str(&visible_piece(&printed.replace("\r\n", "\n")));
         running.output = end_of(&running.output);
         if !first && running.sent.elapsed() < PAUSE {
             return None;
@@ -210,7 +217,7 @@ pub(super) fn replayed(items: &[ResponseItem]) -> Vec<SessionUpdate> {
                 .kind(kind(name))
                 .status(ToolCallStatus::InProgress)
                 .locations(named(input.as_str()));
-            begun.raw_input = serde_json::from_str(input.as_str()).ok();
+            begun.raw_input = called_with(input.as_str());
             Some(SessionUpdate::ToolCall(begun))
         }
         ResponseItem::ToolCallOutput { call_id, output, success, .. } => {
@@ -281,7 +288,8 @@ fn labelled(agent: Option<&str>, title: &str) -> String {
     }
 }
 
-fn short(title: &str) -> String {
+/// A line that is not too long.
+pub(super) fn short(title: &str) -> String {
     match title.chars().count() > LONGEST_TITLE {
         true => title.chars().take(LONGEST_TITLE).chain(['…']).collect(),
         false => title.to_owned(),

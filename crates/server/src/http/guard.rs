@@ -19,7 +19,7 @@ use std::sync::Arc;
 /// What the console may load, and from where: from here, and nothing else.
 const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
     connect-src 'self'; img-src 'self' data:; font-src 'self'; base-uri 'none'; form-action 'none'; \
-    frame-ancestors 'none'";
+    frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'";
 
 /// By which names and how a server is reached.
 #[derive(Debug, Clone, Default)]

@@ -8,7 +8,7 @@ use rmcp::model::{
     EnumSchema, PrimitiveSchemaDefinition, StringSchema,
 };
 use sandgate_protocol::{
-    ApprovalId, Event, PatchChange, ReviewDecision, ShownQuestion, visible_line,
+    ApprovalId, Event, Fact, FactKind, PatchChange, ReviewDecision, ShownQuestion, visible_line,
 };
 use serde_json::Value;
 use std::fmt::Write as _;
@@ -103,10 +103,7 @@ fn text(question: &ShownQuestion, changes: &[PatchChange]) -> String {
     // Writing to a string does not fail.
     let mut text = format!("{}\n\n", question.title);
     if question.place.is_none() {
-        for file in &question.subject {
-            let _ = writeln!(text, "  {file}");
-        }
-        text.push('\n');
+        // What is long comes first: it cannot push away which files they are.
         for line in changes.iter().flat_map(|change| change.diff.lines()) {
             let _ = writeln!(text, "  {}", visible_line(line));
             if text.len() > MOST_BYTES {
@@ -115,13 +112,22 @@ fn text(question: &ShownQuestion, changes: &[PatchChange]) -> String {
             }
         }
         text.push('\n');
+        for file in &question.subject {
+            let _ = writeln!(text, "  {file}");
+        }
+        text.push('\n');
     }
-    for fact in &question.facts {
+    let (length, facts): (Vec<&Fact>, Vec<&Fact>) =
+        question.facts.iter().partition(|fact| fact.kind == FactKind::Length);
+    for fact in facts {
         let _ = writeln!(text, "  {fact}");
     }
     if let Some(place) = &question.place {
         // Last, just above the choices: nothing that was said of it can push it off the screen.
         let _ = writeln!(text, "\n  $ {}\n  in {place}", question.subject.join("\n    "));
+    }
+    for fact in length {
+        let _ = writeln!(text, "  {fact}");
     }
     text
 }

@@ -1,7 +1,7 @@
 //! What a running command prints, in pieces that a client can bear: few a second, none large, and not for
 //! ever.
 
-use sandgate_protocol::visible;
+use sandgate_protocol::visible_piece;
 use std::collections::VecDeque;
 use std::time::Duration;
 
@@ -65,8 +65,7 @@ impl Printed {
             lost => format!("[{lost} bytes are in the result only]\n"),
         };
         let lines = String::from_utf8_lossy(bytes).replace("\r\n", "\n");
-        let columns: Vec<String> = lines.split('\t').map(visible).collect();
-        text.push_str(&columns.join("\t"));
+        text.push_str(&visible_piece(&lines));
         Some(text)
     }
 }
@@ -113,7 +112,7 @@ mod tests {
             }
             printed.push(rest);
             sent.push_str(&all(&mut printed));
-            prop_assert_eq!(sent, visible(&text));
+            prop_assert_eq!(sent, visible_piece(&text));
         }
 
         #[test]

@@ -92,6 +92,26 @@ mod tests {
         assert!(!page.contains(" on"), "{page}");
     }
 
+    /// spec WEB.7: What does not show itself in the console is what does not anywhere else.
+    #[test]
+    fn the_console_knows_what_does_not_show_itself() {
+        let script = ours().find(|(path, _)| *path == "/assets/visible.js").unwrap().1;
+        let table = script.split("const INVISIBLE = [").nth(1).unwrap().split("];").next().unwrap();
+        let point =
+            |text: &str| u32::from_str_radix(text.trim().trim_start_matches("0x"), 16).unwrap();
+        let ranges: Vec<(u32, u32)> = table
+            .split('[')
+            .skip(1)
+            .map(|pair| pair.split(']').next().unwrap().split_once(',').unwrap())
+            .map(|(first, last)| (point(first), point(last)))
+            .collect();
+        for c in '\0'..=char::MAX {
+            let listed =
+                ranges.iter().any(|(first, last)| (*first..=*last).contains(&u32::from(c)));
+            assert_eq!(listed, sandgate_protocol::is_invisible(c), "{c:?}");
+        }
+    }
+
     #[test]
     fn what_a_file_names_is_served() {
         let served = |path: &str| FILES.iter().any(|(known, ..)| *known == path);

@@ -17,11 +17,17 @@ const INVISIBLE = [
   [0xfe00, 0xfe0f],
   [0xfeff, 0xfeff],
   [0xffa0, 0xffa0],
-  [0xfff0, 0xfffb],
+  [0xfff0, 0xfffc],
+  [0x13430, 0x13442],
   [0x1bca0, 0x1bca3],
+  [0x1d159, 0x1d159],
   [0x1d173, 0x1d17a],
   [0xe0000, 0xe0fff],
 ];
+
+const MARK = /\p{M}/u;
+/** How many marks one letter may carry: hundreds of them reach into other lines. */
+const MOST_MARKS = 4;
 
 /** @param {number} point */
 function isHidden(point) {
@@ -45,9 +51,11 @@ function spelled(point) {
  */
 export function visibleLine(text) {
   let shown = "";
+  let marks = 0;
   for (const character of String(text)) {
     const point = /** @type {number} */ (character.codePointAt(0));
-    shown += isHidden(point) ? spelled(point) : character;
+    marks = point > 0x2ff && MARK.test(character) ? marks + 1 : 0;
+    shown += isHidden(point) || marks > MOST_MARKS ? spelled(point) : character;
   }
   return shown;
 }

@@ -209,6 +209,7 @@ async fn what_the_person_opened_elsewhere_is_not_the_requesters() {
 
 /// spec HTTP.32: Every answer forbids browsers to load, frame, guess or keep what it does not
 /// allow.
+/// spec WEB.8: A browser that can is told to refuse text wherever it would become markup or code.
 #[tokio::test]
 async fn browsers_are_told_what_they_may_not_do() {
     let scene = Scene::free().await;
@@ -216,7 +217,13 @@ async fn browsers_are_told_what_they_may_not_do() {
         let headers = scene.approver.get(path).await.headers;
         let policy = headers["content-security-policy"].to_str().unwrap();
         assert!(policy.starts_with("default-src 'none'; "), "{path}: {policy}");
-        for part in ["script-src 'self'", "frame-ancestors 'none'", "form-action 'none'"] {
+        for part in [
+            "script-src 'self'",
+            "frame-ancestors 'none'",
+            "form-action 'none'",
+            "require-trusted-types-for 'script'",
+            "trusted-types 'none'",
+        ] {
             assert!(policy.contains(part), "{path}: {part}");
         }
         assert_eq!(headers["x-content-type-options"], "nosniff", "{path}");

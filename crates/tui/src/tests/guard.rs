@@ -251,13 +251,48 @@ fn a_long_command_hides_nothing_that_matters() {
     bench.key(KeyCode::Char('y'));
     bench.key(KeyCode::Char('g'));
     assert_eq!(answers(&bench), []);
-    for _ in 0..10 {
+    for _ in 0..100 {
         bench.key(KeyCode::PageDown);
         bench.draw();
         bench.pass(300);
     }
     bench.key(KeyCode::Char('y'));
     assert_eq!(answers(&bench), [ReviewDecision::Approved]);
+}
+
+/// spec TUI.35: A yes to a patch counts only when all its files, and all that is known of it, have been on the screen.
+#[test]
+fn a_patch_of_many_files_is_read_before_a_yes() {
+    for size in [(80, 24), (40, 20)] {
+        let mut bench = Bench::new(size);
+        let mut request = patch("a", &"+x\n".repeat(500));
+        let change = request.changes[0].clone();
+        let path = |file: usize| format!("/home/me/project/file-{file}.rs").into();
+        request.changes = (0..60)
+            .map(|file| sandgate_protocol::PatchChange { path: path(file), ..change.clone() })
+            .collect();
+        bench.hear(Event::ApplyPatchApprovalRequest(Box::new(request)));
+        let mut seen = std::collections::BTreeSet::new();
+        let mut is_told_why = false;
+        while seen.len() < 60 || !is_told_why {
+            bench.draw();
+            bench.pass(300);
+            let shown = bench.shown();
+            seen.extend((0..60).filter(|file| shown.contains(&format!("file-{file}.rs"))));
+            is_told_why |= shown.contains("your policy asks");
+            let waits = shown.contains("more rows to see before a yes");
+            assert_eq!(waits, seen.len() < 60 || !is_told_why, "{shown}");
+            if waits {
+                bench.key(KeyCode::Char('y'));
+                assert_eq!(answers(&bench), []);
+                bench.key(KeyCode::PageDown);
+            }
+        }
+        bench.draw();
+        bench.pass(300);
+        bench.key(KeyCode::Char('y'));
+        assert_eq!(answers(&bench), [ReviewDecision::Approved], "what changes need not be read");
+    }
 }
 
 /// A patch's diff stands in a plain question once.

@@ -262,12 +262,38 @@ fn trust() {
                 question, and its own settings and rules count.\nIts settings and rules would loosen yours:\n  \
                 - the network is on (.codex/config.toml)\n";
     for (width, height) in SIZES {
-        let Picture { rows, .. } = crate::trust::picture(text, false, width, height);
+        let mut page = crate::trust::Page::default();
+        let Picture { rows, .. } = page.picture(text, false, width, height);
         assert!(rows.len() <= height && rows.iter().all(|row| row.width() <= width));
         let row = |row: &ratatui::text::Line<'_>| {
             row.spans.iter().map(|span| span.content.as_ref()).collect::<String>()
         };
         let shown: Vec<String> = rows.iter().map(|one| row(one).trim_end().to_owned()).collect();
         insta::assert_snapshot!(format!("trust_{width}x{height}"), shown.join("\n"));
+    }
+}
+
+/// spec TUI.29: A yes to a directory counts only when every row about it has been on the screen.
+#[test]
+fn a_directory_is_trusted_only_by_who_has_seen_all_rows() {
+    use crossterm::event::KeyCode;
+    let lines: Vec<String> = (0..70).map(|line| format!("  - thing {line}")).collect();
+    for (width, height) in SIZES {
+        let mut page = crate::trust::Page::default();
+        let mut seen = std::collections::BTreeSet::new();
+        for turns in 0.. {
+            let Picture { rows, .. } = page.picture(&lines.join("\n"), false, width, height);
+            assert!(rows.len() <= height, "{rows:?}");
+            let shown: String = rows.iter().map(|row| format!("{row}\n")).collect();
+            assert!(shown.contains("[y]"), "{shown}");
+            seen.extend(lines.iter().filter(|line| shown.lines().any(|row| row.ends_with(*line))));
+            assert_eq!(page.seen, seen.len() == lines.len(), "{shown}");
+            assert_eq!(page.seen, !shown.contains("more rows to see before a yes"), "{shown}");
+            if page.seen {
+                assert!(turns > 1);
+                break;
+            }
+            assert!(!page.turn(KeyCode::Char('y')) && page.turn(KeyCode::Char(' ')));
+        }
     }
 }
