@@ -36,6 +36,7 @@ mod reference;
 mod review;
 mod run;
 mod sandbox;
+mod say;
 mod serve;
 mod session;
 mod sessions;

@@ -2,6 +2,7 @@
 
 use crate::agent::{CliModel, Conversing, PreparedAgent, converse};
 use crate::notes;
+use crate::say::say;
 use crate::session::{CliSession, PreparedSession};
 use crate::settings::{SettingsError, config_home};
 use crate::trust::Asked;
@@ -12,7 +13,6 @@ use sandgate_server::{
     NewConversation, OpenError, OpenedConversation, Opener, WantedAgent, WantedSession,
     WorkspaceFrom,
 };
-use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -44,7 +44,7 @@ impl CliOpener {
                  started in nor trusted, so nothing can be written there: use sandgate trust {root}, or \
                  start sandgate mcp with --cd {root}"
             );
-            let _ = io::stderr().write_all(&notes::warning(&warning));
+            say(&notes::warning(&warning));
         }
         prepared.config = prepared.config.tightened(wanted.approval_policy, wanted.sandbox_policy);
         prepared.config.front_end = wanted.front_end.to_owned();

@@ -1,13 +1,13 @@
 //! The person's settings: where they are, what is said about them on the command line, and what they
 //! come to in a directory.
 
+use crate::say::say;
 use crate::trust::{self, Asked};
 use crate::{exit, notes};
 use sandgate_config::{Config, ConfigError, Layer, Loaded, Sources, TrustState};
 use sandgate_protocol::visible;
 use sandgate_runtime::policy::{Decision, Rule, Rules};
 use sandgate_runtime::rules::{self, ProjectRules};
-use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 /// What may be said about settings.
@@ -47,7 +47,7 @@ impl SettingsError {
 
     /// Says it on standard error, if anybody can hear it there, and gives the exit code.
     pub(crate) fn tell(&self) -> u8 {
-        let _ = io::stderr().write_all(&notes::error(&visible(&self.message), None));
+        say(&notes::error(&visible(&self.message), None));
         self.code
     }
 }
@@ -201,9 +201,9 @@ fn is_allowing(rule: &Rule) -> bool {
 }
 
 fn warn(what: &str) {
-    let _ = io::stderr().write_all(&notes::warning(&visible(what)));
+    say(&notes::warning(&visible(what)));
 }
 
 fn complain(what: &str) {
-    let _ = io::stderr().write_all(&notes::error(what, None));
+    say(&notes::error(what, None));
 }

@@ -139,7 +139,7 @@ fn write_all(pieces: &mut mpsc::Receiver<Piece>) -> io::Result<()> {
 /// A standard stream itself, without the buffer that the standard library puts before it.
 #[cfg(unix)]
 #[derive(Debug)]
-struct Stream(std::fs::File);
+pub(crate) struct Stream(std::fs::File);
 
 #[cfg(unix)]
 impl Stream {
@@ -147,7 +147,7 @@ impl Stream {
         Self::of(&io::stdout())
     }
 
-    fn stderr() -> io::Result<Self> {
+    pub(crate) fn stderr() -> io::Result<Self> {
         Self::of(&io::stderr())
     }
 
@@ -162,7 +162,7 @@ impl Stream {
         self.0.metadata().is_ok_and(|found| found.is_file() || Some(found.rdev()) == swallows)
     }
 
-    fn write_all(&self, bytes: &[u8]) -> io::Result<()> {
+    pub(crate) fn write_all(&self, bytes: &[u8]) -> io::Result<()> {
         (&self.0).write_all(bytes)
     }
 }
@@ -170,7 +170,7 @@ impl Stream {
 /// On Windows only the standard library knows how to write to a console.
 #[cfg(not(unix))]
 #[derive(Debug)]
-enum Stream {
+pub(crate) enum Stream {
     Stdout,
     Stderr,
 }
@@ -181,7 +181,7 @@ impl Stream {
         Ok(Self::Stdout)
     }
 
-    fn stderr() -> io::Result<Self> {
+    pub(crate) fn stderr() -> io::Result<Self> {
         Ok(Self::Stderr)
     }
 
@@ -189,7 +189,7 @@ impl Stream {
         false
     }
 
-    fn write_all(&self, bytes: &[u8]) -> io::Result<()> {
+    pub(crate) fn write_all(&self, bytes: &[u8]) -> io::Result<()> {
         match self {
             Self::Stdout => {
                 let mut stdout = io::stdout().lock();

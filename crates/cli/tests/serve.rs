@@ -10,9 +10,11 @@ mod support;
 mod terminal;
 
 use http::{Served, exchange, sign_in};
+use rustix::fs::{Mode, OFlags};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::fs;
+use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
@@ -361,6 +363,33 @@ fn a_question_that_waits_is_told_in_the_servers_terminal() {
     let outcome = served.running.wait();
     let told = outcome.stderr.matches("a question waits: touch made").count();
     assert_eq!(told, 1, "{outcome:?}");
+}
+
+/// spec ERRORS.8: What a program that serves others has to say never holds it up: where nobody reads it, it is
+/// left out, and how much that was is said when somebody reads again.
+#[test]
+fn a_full_pipe_behind_standard_error_holds_nobody_up() {
+    let world = World::new();
+    let mut served = Served::start(&world, &["--ask-for-approval", "untrusted"]);
+    // What it could say to is full from here on.
+    let pipe = format!("/proc/{}/fd/2", served.running.child.id());
+    let flags = OFlags::WRONLY | OFlags::NONBLOCK;
+    let pipe = fs::File::from(rustix::fs::open(pipe, flags, Mode::empty()).unwrap());
+    while (&pipe).write(&[b'x'; 4096]).is_ok() {}
+    while (&pipe).write(b"x").is_ok() {}
+    for _ in 0..2 {
+        let call = json!({ "arguments": { "command": ["touch", "made"] } });
+        std::thread::scope(|scope| {
+            let calling = scope.spawn(|| served.post(&served.requester, "/tools/shell", &call));
+            let path = format!("/approvals/{}", served.question()["id"].as_str().unwrap());
+            let no = json!({ "decision": "denied" });
+            assert_eq!(served.post(&served.approver, &path, &no).status, 204);
+            calling.join().unwrap();
+        });
+    }
+    served.running.signal(Signal::TERM);
+    let ended = eventually("it ends", || served.running.child.try_wait().unwrap());
+    assert_eq!(ended.code(), Some(0));
 }
 
 /// spec HTTP.16: A turn is answered with its events up to its end, and while one is taken another

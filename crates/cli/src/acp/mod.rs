@@ -5,6 +5,7 @@
 use crate::agent::CliModel;
 use crate::arguments::usage_error;
 use crate::open::CliOpener;
+use crate::say::{self, say};
 use crate::session::CliSession;
 use crate::settings::config_home;
 use crate::signals::Signals;
@@ -14,7 +15,7 @@ use clap::error::ErrorKind;
 use sandgate_protocol::visible_line;
 use sandgate_runtime::{Desk, Runtime, Stop};
 use sandgate_server::{AcpDoor, ClientApprover, serve_acp};
-use std::io::{self, Write as _};
+use std::io;
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -66,16 +67,19 @@ pub(crate) fn acp(arguments: AcpArguments) -> ExitCode {
         Err(error) => return ExitCode::from(error.tell()),
     };
     let code = start(arguments.cli, prepared.collector.as_deref());
-    ExitCode::from(code.unwrap_or_else(|error| {
+    let code = code.unwrap_or_else(|error| {
         let error = visible_line(&error.to_string());
-        let _ = io::stderr().write_all(&notes::error(&error, None));
+        say(&notes::error(&error, None));
         exit::FAILED
-    }))
+    });
+    say::finish();
+    ExitCode::from(code)
 }
 
 /// Makes the two runtimes, ours first: it forks, and that must come before threads.
 fn start(cli: CliAcp, collector: Option<&str>) -> io::Result<u8> {
     let runtime = Arc::new(Runtime::start().map_err(io::Error::other)?);
+    say::beside()?;
     let _telemetry = telemetry::start(collector);
     let asynchronous = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let code = asynchronous.block_on(serve(runtime, cli));
@@ -111,7 +115,7 @@ fn listen(desk: &Arc<Desk>) -> Option<sandgate_runtime::DeskSocket> {
         Ok(socket) => Some(socket),
         Err(error) => {
             let what = format!("sandgate approvals cannot answer here: {error}");
-            let _ = io::stderr().write_all(&notes::warning(&visible_line(&what)));
+            say(&notes::warning(&visible_line(&what)));
             None
         }
     }

@@ -5,6 +5,7 @@ mod install;
 use crate::agent::CliModel;
 use crate::arguments::usage_error;
 use crate::open::CliOpener;
+use crate::say::{self, say};
 use crate::session::CliSession;
 use crate::settings::config_home;
 use crate::signals::Signals;
@@ -17,7 +18,7 @@ use sandgate_protocol::visible_line;
 use sandgate_runtime::{Desk, Runtime, Session, Stop};
 use sandgate_server::mcp::{APPROVAL_TIMEOUT, McpOptions, Workspace, serve_stdio};
 use sandgate_server::{ClientApprover, ClientPerson};
-use std::io::{self, Write as _};
+use std::io;
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -82,15 +83,17 @@ pub(crate) fn mcp(arguments: McpArguments) -> ExitCode {
         Err(error) => return ExitCode::from(error.tell()),
     };
     let code = start(arguments.cli, collector.as_deref()).unwrap_or_else(|error| {
-        let _ = io::stderr().write_all(&notes::error(&error.to_string(), None));
+        say(&notes::error(&error.to_string(), None));
         exit::FAILED
     });
+    say::finish();
     ExitCode::from(code)
 }
 
 /// Makes the two runtimes, ours first: it forks, and that must come before threads.
 fn start(cli: CliMcp, collector: Option<&str>) -> io::Result<u8> {
     let runtime = Arc::new(Runtime::start().map_err(io::Error::other)?);
+    say::beside()?;
     let _telemetry = telemetry::start(collector);
     let asynchronous = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let served = asynchronous.block_on(serve(runtime, cli));
@@ -119,7 +122,7 @@ async fn serve(runtime: Arc<Runtime>, cli: CliMcp) -> io::Result<u8> {
         Ok(socket) => Some(socket),
         Err(error) => {
             let warning = format!("sandgate approvals cannot answer here: {error}");
-            let _ = io::stderr().write_all(&notes::warning(&visible_line(&warning)));
+            say(&notes::warning(&visible_line(&warning)));
             None
         }
     });

@@ -7,6 +7,7 @@ mod token_file;
 pub(crate) use arguments::{CliServe, ServeArguments, understand};
 
 use crate::open::CliOpener;
+use crate::say::{self, say};
 use crate::settings::{SettingsError, config_home};
 use crate::signals::Signals;
 use crate::telemetry::{self, Figures};
@@ -16,7 +17,7 @@ use sandgate_protocol::{ShownQuestion, visible_line};
 use sandgate_runtime::{Desk, OpenQuestion, Runtime, Stop};
 use sandgate_server::http::{Limits, Reached, Server, ServerOptions, Tokens, serve as serve_http};
 use std::collections::BTreeSet;
-use std::io::{self, IsTerminal as _, Write as _};
+use std::io::{self, IsTerminal as _};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -42,15 +43,17 @@ pub(crate) fn serve(arguments: ServeArguments) -> ExitCode {
         }
     };
     let code = start(prepared.collector.as_deref(), &listen, arguments).unwrap_or_else(|error| {
-        let _ = io::stderr().write_all(&notes::error(&visible_line(&error.to_string()), None));
+        say(&notes::error(&visible_line(&error.to_string()), None));
         exit::FAILED
     });
+    say::finish();
     ExitCode::from(code)
 }
 
 /// Makes the two runtimes, ours first: it forks, and that must come before threads.
 fn start(collector: Option<&str>, listen: &Listen, arguments: ServeArguments) -> io::Result<u8> {
     let runtime = Arc::new(Runtime::start().map_err(io::Error::other)?);
+    say::beside()?;
     let figures = Figures::default();
     let _telemetry = telemetry::start_counting(collector, Some(figures.clone()));
     let asynchronous = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -98,7 +101,7 @@ async fn work(
         enforcement: sandgate_runtime::enforcement(),
         figures: Box::new(move || figures.text()),
         notes: Box::new(|line| {
-            let _ = io::stderr().write_all(&notes::warning(&visible_line(line)));
+            say(&notes::warning(&visible_line(line)));
         }),
         limits: Limits::default(),
     });
@@ -125,7 +128,7 @@ fn lay_open(desk: &Arc<Desk>, home: &Path) -> Option<sandgate_runtime::DeskSocke
     let listening = desk.listen(home);
     let told = listening.map_err(|error| {
         let why = format!("sandgate approvals and sandgate console do not work: {error}");
-        let _ = io::stderr().write_all(&notes::warning(&visible_line(&why)));
+        say(&notes::warning(&visible_line(&why)));
     });
     told.ok()
 }
@@ -137,18 +140,17 @@ fn lay_open(_: &Arc<Desk>, _: &Path) {}
 /// Says where it serves. The console's address is shown to a person only, at a terminal: what goes to a file
 /// a caged command could read.
 fn tell(door: &Door, file: &TokenFile, console: impl Fn() -> Option<String>) {
-    let stderr = io::stderr();
     let mut text = notes::hint(&format!("serving on {}", door.place()));
     let place = file.path().display();
     text.extend(notes::hint(&format!("an agent finds its token in {place}")));
     let socket = "no browser opens a socket: approve with sandgate approvals, or forward a port to it and \
         open what sandgate console prints with http://localhost:PORT for its beginning";
-    text.extend(match console().filter(|_| stderr.is_terminal()) {
+    text.extend(match console().filter(|_| io::stderr().is_terminal()) {
         _ if !door.is_for_browsers() => notes::hint(socket),
         Some(console) => notes::hint(&format!("approve in the console: {console}")),
         None => notes::hint("sandgate console prints the address where you approve"),
     });
-    let _ = stderr.lock().write_all(&text);
+    say(&text);
 }
 
 /// Tells the person of each question that comes, in a line: they may look at nothing but this terminal.
@@ -158,7 +160,7 @@ async fn tell_questions(desk: Arc<Desk>) {
     loop {
         let open = desk.open();
         if let Some(line) = news(&open, &known) {
-            let _ = io::stderr().write_all(&notes::hint(&line));
+            say(&notes::hint(&line));
         }
         known = open.into_iter().map(|question| question.id).collect();
         if changes.changed().await.is_err() {

@@ -11,6 +11,7 @@ mod settings;
 pub(crate) use figures::Figures;
 
 use crate::notes;
+use crate::say::{Said, say};
 use client::Client;
 use opentelemetry::trace::TracerProvider as _;
 use opentelemetry_otlp::{
@@ -21,7 +22,6 @@ use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::metrics::SdkMeterProvider;
 use opentelemetry_sdk::trace::{SdkTracer, SdkTracerProvider};
 use settings::{Settings, Signal};
-use std::io::{self, Write as _};
 use std::sync::mpsc::{Sender, channel};
 use std::time::{Duration, Instant};
 use tracing::{Level, Subscriber};
@@ -135,7 +135,7 @@ fn resource() -> Resource {
 fn subscribe(settings: &Settings, tracer: Option<SdkTracer>) {
     let log = settings.log.as_deref().and_then(|filter| match EnvFilter::try_new(filter) {
         Ok(filter) => {
-            let lines = fmt::layer().with_writer(io::stderr).with_ansi(false);
+            let lines = fmt::layer().with_writer(|| Said).with_ansi(false);
             Some(lines.with_filter(filter))
         }
         Err(error) => {
@@ -199,5 +199,5 @@ fn finish(done: &Sender<()>, work: impl FnOnce() + Send + 'static) -> usize {
 /// Says it on standard error, if anybody can hear it there.
 fn complain(what: &str) {
     let what = sandgate_protocol::visible_line(what);
-    let _ = io::stderr().write_all(&notes::error(&what, None));
+    say(&notes::error(&what, None));
 }
