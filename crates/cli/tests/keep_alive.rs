@@ -111,6 +111,9 @@ fn nothing_lives_on_that_was_not_asked_to() {
 /// spec KEEP.2: A process that was asked to stay with `keep_alive` outlives the session in whichever way
 /// that ends; `list_processes` of a later session and `sandgate session list` have it, marked as kept, and
 /// both can end it.
+///
+/// spec DAEMON.17: Clients need not know each other's ids of calls: the same id from two of them, or of a call whose
+/// process lives on, means two calls.
 #[test]
 fn what_was_asked_to_stay_stays() {
     for (ending, kill) in

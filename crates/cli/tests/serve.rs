@@ -392,6 +392,30 @@ fn a_full_pipe_behind_standard_error_holds_nobody_up() {
     assert_eq!(ended.code(), Some(0));
 }
 
+/// spec HTTP.51: A call by the id of one of the same session that is still at work, or whose process is, is refused
+/// with 409.
+#[test]
+fn two_calls_at_once_have_two_ids() {
+    let world = World::new();
+    let served = Served::start(&world, &["--ask-for-approval", "untrusted"]);
+    let call = json!({ "arguments": { "command": ["touch", "made"] }, "call_id": "mine" });
+    std::thread::scope(|scope| {
+        let calling = scope.spawn(|| served.post(&served.requester, "/tools/shell", &call));
+        let path = format!("/approvals/{}", served.question()["id"].as_str().unwrap());
+        let second = served.post(&served.requester, "/tools/shell", &call);
+        assert_eq!(second.status, 409, "{second:?}");
+        assert!(second.body.contains("the call mine is still at work"), "{second:?}");
+        let yes = json!({ "decision": "approved" });
+        assert_eq!(served.post(&served.approver, &path, &yes).status, 204);
+        assert_eq!(calling.join().unwrap().json()["success"], true);
+    });
+    assert!(world.path("made").exists());
+    let safe = json!({ "arguments": { "command": ["true"] }, "call_id": "mine" });
+    assert_eq!(served.post(&served.requester, "/tools/shell", &safe).status, 200);
+    served.running.signal(Signal::TERM);
+    assert_eq!(served.running.wait().code, Some(0));
+}
+
 /// spec HTTP.16: A turn is answered with its events up to its end, and while one is taken another
 /// is refused with 409.
 ///

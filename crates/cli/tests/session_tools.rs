@@ -46,9 +46,10 @@ fn the_worked_interactive_example_is_answered_as_it_says() {
     let calls = [("exec_command", start), ("write_stdin", export), ("write_stdin", echo)];
     let lines: Vec<Value> = calls
         .iter()
-        .map(|(name, arguments)| {
+        .enumerate()
+        .map(|(number, (name, arguments))| {
             let arguments: Value = serde_json::from_str(arguments).unwrap();
-            call(name, "c", &arguments)
+            call(name, &format!("c{number}"), &arguments)
         })
         .collect();
     let replies = serve(&world, &[], &lines);

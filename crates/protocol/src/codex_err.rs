@@ -63,6 +63,12 @@ pub enum CodexErr {
         /// What is wrong with them.
         reason: String,
     },
+    /// Another call of the session has the same id.
+    #[error("the call {call_id} is still at work: give another call another id")]
+    CallIdTaken {
+        /// The id.
+        call_id: String,
+    },
     /// The tool could not do its work.
     #[error("{0}")]
     ToolExecutionFailed(String),
@@ -113,6 +119,7 @@ impl CodexErr {
             Self::SandboxTransform { .. } => "sandbox_transform_error",
             Self::ToolNotFound { .. } => "tool_not_found",
             Self::InvalidArguments { .. } => "invalid_arguments",
+            Self::CallIdTaken { .. } => "call_id_taken",
             Self::ToolExecutionFailed(_) | Self::NotStarted { .. } => "tool_execution_failed",
             Self::Fatal(_) => "fatal",
         }

@@ -28,6 +28,7 @@ fn one_of_each() -> Vec<CodexErr> {
             tool: text("shell"),
             reason: text("missing field `command` at column 2"),
         },
+        CodexErr::CallIdTaken { call_id: text("call_1") },
         CodexErr::ToolExecutionFailed(text("there is no program called \"frob\" in PATH (/bin)")),
         CodexErr::ToolExecutionFailed(text("\u{202e}txt.exe: no such file")),
         CodexErr::NotStarted {
@@ -55,10 +56,11 @@ fn row(error: &CodexErr) -> usize {
         CodexErr::ToolExecutionFailed(_) => 10,
         CodexErr::NotStarted { .. } => 11,
         CodexErr::Fatal(_) => 12,
+        CodexErr::CallIdTaken { .. } => 13,
     }
 }
 
-const ROWS: usize = 13;
+const ROWS: usize = 14;
 
 /// spec ERRORS.1: Every error has one name, one sentence for the model, one for the person, and either ends
 /// the turn or does not; the table has them all.

@@ -626,3 +626,48 @@ async fn processes_are_not_read() {
     let version = scene.call("read_file", json!({ "path": "/proc/version" })).await;
     assert!(text(&version).contains("Linux"), "{version:?}");
 }
+
+/// spec CALL.22: A call by the id of one of the same session that is still at work, or whose process is, is
+/// refused with `call_id_taken`, and neither the events nor the record of that one have anything of it.
+#[tokio::test]
+async fn an_id_is_that_of_one_call_at_a_time() {
+    let scene = Scene::new(AskForApproval::OnRequest, SandboxPolicy::workspace_write());
+    let started = scene.call("exec_command", json!({"command": "cat", "process_id": "p"})).await;
+    assert_eq!(started.error, None, "{}", text(&started));
+    let mut events = scene.session.events(Delivery::Complete).await;
+    let again = scene.call("shell", json!({"command": ["touch", "made"]})).await;
+    let taken = CodexErr::CallIdTaken { call_id: "call_abc123".to_owned() };
+    assert_eq!((again.call_id.as_str(), again.error), ("call_abc123", Some(taken)));
+    assert!(!scene.path().join("made").exists());
+    let mut heard = Vec::new();
+    drain(&mut events, &mut heard);
+    let [Event::Error(told)] = heard.as_slice() else { panic!("{heard:?}") };
+    assert_ne!(told.call_id.as_ref().unwrap().as_str(), "call_abc123");
+
+    // When the process has ended the id is free.
+    let end = ToolCall {
+        call_id: CallId::new("another"),
+        name: "write_stdin".to_owned(),
+        payload: ToolPayload::Function {
+            arguments: json!({"process_id": "p", "input": "\u{4}"}).to_string(),
+        },
+    };
+    let requester = scene.session.requester();
+    let ended = requester.call(vec![end], &requester.begin_turn()).await.remove(0);
+    assert_eq!(ended.error, None, "{}", text(&ended));
+    while !matches!(events.next().await.unwrap().event, Event::ProcessWoke(_)) {}
+    let later = scene.call("shell", json!({"command": ["touch", "made"]})).await;
+    assert_eq!(later.error, None, "{}", text(&later));
+
+    // Who reads the record sees each by itself: the process, the refusal, its end, the last.
+    let asked = entries(&audit_directory(scene.home.path()), None).unwrap();
+    let asked = asked.filter_map(|entry| match entry.unwrap().record {
+        Record::CallAsked(asked) => Some((asked.call_id.as_str().to_owned(), asked.tool)),
+        _ => None,
+    });
+    let asked: Vec<(String, String)> = asked.collect();
+    let tools: Vec<&str> = asked.iter().map(|(_, tool)| tool.as_str()).collect();
+    assert_eq!(tools, ["exec_command", "shell", "write_stdin", "shell"]);
+    let same: Vec<bool> = asked.iter().map(|(id, _)| id == "call_abc123").collect();
+    assert_eq!(same, [true, false, false, true]);
+}

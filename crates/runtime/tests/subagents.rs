@@ -5,13 +5,13 @@
 mod support;
 
 use sandgate_protocol::{
-    AgentEvent, ApprovalId, AskForApproval, CallId, CodexErr, Event, ReviewDecision, SandboxPolicy,
+    AgentEvent, ApprovalId, AskForApproval, CodexErr, Event, ReviewDecision, SandboxPolicy,
     SessionSource, SubAgentSource, ToolCall, ToolOutput, ToolPayload,
 };
 use sandgate_runtime::audit::{CallAsked, Record, SessionStarted};
 use sandgate_runtime::{
     ChildTerms, ChildTools, Delivery, Events, Requester, SubAgentLimits, ToolFuture, ToolHandler,
-    ToolInvocation, ToolResult, ToolSpec,
+    ToolInvocation, ToolResult, ToolSpec, new_call_id,
 };
 use serde_json::json;
 use std::collections::BTreeSet;
@@ -67,7 +67,7 @@ fn worker() -> ChildTerms {
 
 fn call(name: &str, arguments: &serde_json::Value) -> ToolCall {
     let payload = ToolPayload::Function { arguments: arguments.to_string() };
-    ToolCall { call_id: CallId::new("call_1"), name: name.to_owned(), payload }
+    ToolCall { call_id: new_call_id(), name: name.to_owned(), payload }
 }
 
 fn shell(script: &str) -> ToolCall {

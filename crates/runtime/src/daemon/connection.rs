@@ -5,6 +5,7 @@ use super::wire::{CallResult, LONGEST_LINE, PROTOCOL, Reply, Request, WireCall};
 use super::{DaemonError, KeptReply, attach, keep};
 use crate::approval::Approver;
 use crate::own_socket::{Line, Lines, Writer, split};
+use crate::request::new_call_id;
 use crate::{Delivery, Session, ToolResult};
 use sandgate_protocol::{CallId, CodexErr, Event, ExecCommandToolCallParams, ToolCall, ToolOutput};
 use std::io;
@@ -145,9 +146,9 @@ impl Connection {
     /// Makes calls. When the client goes while they are made, they are cancelled; what they have
     /// started lives on.
     async fn call(&mut self, session: &Rc<Session>, calls: Vec<WireCall>) -> io::Result<()> {
-        let ids: Vec<CallId> = calls.iter().map(|call| call.call_id().clone()).collect();
+        let ids = Ids::of(&calls);
         calls.iter().filter_map(wanted_id).for_each(|id| self.pool.forget_ended(&id));
-        let calls: Vec<ToolCall> = calls.into_iter().map(Into::into).collect();
+        let calls = ids.ours(calls);
         let (requester, approver) = (session.requester(), session.approver("session"));
         let mut events = session.events(Delivery::WithoutOutput).await;
         self.pool.attend(session).await;
@@ -168,7 +169,7 @@ impl Connection {
                     }
                 }
                 Some(result) = ended.recv() => {
-                    here.try_write(&mut self.writer, &Reply::Result(of_result(result))).await;
+                    here.try_write(&mut self.writer, &Reply::Result(of_result(result, &ids))).await;
                 }
                 line = self.lines.next(), if here == Here::Yes => {
                     here = heard(line, &approver);
@@ -180,7 +181,7 @@ impl Connection {
             }
         }
         while let Ok(result) = ended.try_recv() {
-            here.try_write(&mut self.writer, &Reply::Result(of_result(result))).await;
+            here.try_write(&mut self.writer, &Reply::Result(of_result(result, &ids))).await;
         }
         match here {
             Here::Gone => Err(io::ErrorKind::BrokenPipe.into()),
@@ -220,23 +221,48 @@ fn heard(line: io::Result<Option<Line<Request>>>, approver: &Approver) -> Here {
     }
 }
 
-/// What a client is told of an event, if it is about its own calls.
-fn told(event: &Event, ids: &[CallId]) -> Option<Reply> {
-    match event {
-        Event::ExecApprovalRequest(request) if ids.contains(&request.call_id) => {
-            Some(Reply::Question { event: event.clone() })
-        }
-        Event::ApplyPatchApprovalRequest(request) if ids.contains(&request.call_id) => {
-            Some(Reply::Question { event: event.clone() })
-        }
-        Event::ApprovalResponse(response) if ids.contains(&response.call_id) => {
-            Some(Reply::Answered { event: event.clone() })
-        }
-        Event::Warning(notice) if notice.call_id.as_ref().is_none_or(|id| ids.contains(id)) => {
-            Some(Reply::Warning { message: notice.message.clone() })
-        }
-        _ => None,
+/// What the calls of a client are known by in the session, and to the client: several clients share a session, and each
+/// makes up ids as if it were alone.
+struct Ids(Vec<(CallId, CallId)>);
+
+impl Ids {
+    fn of(calls: &[WireCall]) -> Self {
+        Self(calls.iter().map(|call| (new_call_id(), call.call_id().clone())).collect())
     }
+
+    /// The calls, by our ids.
+    fn ours(&self, calls: Vec<WireCall>) -> Vec<ToolCall> {
+        let named = |(call, (ours, _)): (WireCall, &(CallId, CallId))| ToolCall {
+            call_id: ours.clone(),
+            ..call.into()
+        };
+        calls.into_iter().zip(&self.0).map(named).collect()
+    }
+
+    /// The client's id of one of its calls.
+    fn theirs(&self, ours: &CallId) -> Option<&CallId> {
+        self.0.iter().find(|(id, _)| id == ours).map(|(_, theirs)| theirs)
+    }
+}
+
+/// What a client is told of an event, if it is about its own calls.
+fn told(event: &Event, ids: &Ids) -> Option<Reply> {
+    if let Event::Warning(notice) = event {
+        let is_theirs = notice.call_id.as_ref().is_none_or(|id| ids.theirs(id).is_some());
+        return is_theirs.then(|| Reply::Warning { message: notice.message.clone() });
+    }
+    let mut event = event.clone();
+    let call_id = match &mut event {
+        Event::ExecApprovalRequest(request) => &mut request.call_id,
+        Event::ApplyPatchApprovalRequest(request) => &mut request.call_id,
+        Event::ApprovalResponse(response) => &mut response.call_id,
+        _ => return None,
+    };
+    *call_id = ids.theirs(call_id)?.clone();
+    Some(match event {
+        Event::ApprovalResponse(_) => Reply::Answered { event },
+        event => Reply::Question { event },
+    })
 }
 
 /// The id that a call wants for the process that it starts.
@@ -247,7 +273,7 @@ fn wanted_id(call: &WireCall) -> Option<String> {
     params.ok()?.process_id
 }
 
-fn of_result(result: ToolResult) -> CallResult {
+fn of_result(result: ToolResult, ids: &Ids) -> CallResult {
     let (output, success) = match result.output {
         ToolOutput::Function { content, success, .. } => (content, success),
         ToolOutput::Mcp { result } => match result {
@@ -256,7 +282,8 @@ fn of_result(result: ToolResult) -> CallResult {
         },
     };
     let error = result.error.as_ref().map(CodexErr::name).map(str::to_owned);
-    CallResult { call_id: result.call_id, output, success, error }
+    let call_id = ids.theirs(&result.call_id).unwrap_or(&result.call_id).clone();
+    CallResult { call_id, output, success, error }
 }
 
 impl From<io::Error> for DaemonError {

@@ -3,6 +3,7 @@
 //! Whoever runs a model is handed a [`Requester`], which can call tools and nothing more. Answers to
 //! questions come through an [`Approver`], which is handed to the front end that the person sits at.
 
+mod at_work;
 mod child;
 mod config;
 mod processes;
@@ -10,6 +11,7 @@ mod recovery;
 mod services;
 mod turn;
 
+pub(crate) use at_work::Working;
 pub use child::{ChildTerms, ChildTools, SubAgentLimits};
 pub use config::{Keeping, SessionConfig, SnapshotOptions};
 pub use processes::{LiveProcess, ProcessOutput};

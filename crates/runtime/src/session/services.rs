@@ -1,6 +1,7 @@
 //! What the calls of a session share.
 
 use super::SessionConfig;
+use super::at_work::AtWork;
 use super::child::{Ancestry, Place, Places};
 use super::turn::TurnAbove;
 use crate::approval::Broker;
@@ -38,6 +39,8 @@ pub(crate) struct Services {
     pub(crate) registry: SessionTools,
     /// Its live processes.
     pub(crate) live: UnifiedExecProcessManager,
+    /// Its calls that have not ended.
+    pub(crate) at_work: AtWork,
     /// The programs that serve it, by their names.
     pub(crate) servers: Servers,
     /// Itself, for those who outlive a call and not the session.
@@ -141,6 +144,7 @@ impl Services {
         let services = Arc::new_cyclic(|me| Self {
             me: Weak::clone(me),
             live: UnifiedExecProcessManager::new(Arc::clone(&config.process_names)),
+            at_work: AtWork::default(),
             servers: Servers::default(),
             id,
             span,
@@ -193,6 +197,7 @@ impl Services {
         let services = Arc::new_cyclic(|me| Self {
             me: Weak::clone(me),
             live: UnifiedExecProcessManager::new(Arc::clone(&config.process_names)),
+            at_work: AtWork::default(),
             id,
             span,
             audit: parent.audit.clone(),

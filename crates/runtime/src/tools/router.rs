@@ -3,6 +3,7 @@
 use super::{ToolInvocation, ToolRegistry};
 use crate::audit::{CallAsked, Ended, Record};
 use crate::orchestrator::Recorded;
+use crate::request::new_call_id;
 use crate::session::{Services, Turn};
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesOrdered;
@@ -72,7 +73,17 @@ fn all_parallel(registry: &ToolRegistry, calls: &[ToolCall]) -> bool {
     })
 }
 
+/// Makes one call, unless one of its id is at work. Then the refusal is told and recorded by an id of its own: whoever
+/// follows the other is not to take it for that one's.
 async fn make(services: &Services, call: &ToolCall, turn: &Turn) -> ToolResult {
+    let Some(_working) = services.at_work.begin(&call.call_id) else {
+        let error = CodexErr::CallIdTaken { call_id: cut(call.call_id.as_str(), LONGEST_NAME) };
+        let refused = ToolCall { call_id: new_call_id(), ..call.clone() };
+        record_refused(services, &refused, turn, &error);
+        let (call_id, message) = (Some(refused.call_id), error.for_person());
+        services.events.tell(&Event::Error(Notice { call_id, message })).await;
+        return failed(call, error);
+    };
     let (began, recorded) = (Instant::now(), Recorded::default());
     // What a model makes up is no name for a series of figures.
     let known = services.registry.current().get(&call.name).is_ok();

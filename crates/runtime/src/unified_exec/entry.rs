@@ -2,7 +2,7 @@
 
 use crate::audit::{Ended, Record};
 use crate::report::Report;
-use crate::session::Services;
+use crate::session::{Services, Working};
 use sandgate_process::{LiveEnd, OutputSink, UnifiedExecProcess};
 use sandgate_protocol::{CallId, Event, OutputStream, ProcessWoke, ReturnReason};
 use std::io;
@@ -177,6 +177,8 @@ pub(crate) struct LiveObserver {
     pub(crate) call_id: CallId,
     pub(crate) process_id: String,
     pub(crate) attempt: u32,
+    /// Its call is at work until the end has been recorded.
+    pub(crate) working: Working,
 }
 
 impl OutputSink for LiveObserver {
@@ -188,7 +190,7 @@ impl OutputSink for LiveObserver {
 impl LiveObserver {
     /// Tells of the end, and records it.
     pub(crate) async fn ended(self, end: LiveEnd) {
-        let Self { report, services, call_id, process_id, attempt } = self;
+        let Self { report, services, call_id, process_id, attempt, working } = self;
         let exit_code = end.output.exit_code;
         let record = Record::Ended(Ended::of(call_id.clone(), attempt, &end.output));
         report.end(end.output, &end.printed).await;
@@ -196,6 +198,7 @@ impl LiveObserver {
         if let Err(error) = services.record(&record) {
             services.warn(Some(call_id.clone()), error.to_string()).await;
         }
+        drop(working);
         let (reason, exit_code) = (ReturnReason::Exited, Some(exit_code));
         let woke = ProcessWoke { call_id, process_id, reason, exit_code };
         services.events.tell(&Event::ProcessWoke(woke)).await;

@@ -1,10 +1,12 @@
 //! A session with a model that talks to live processes.
 
 use sandgate_protocol::{
-    AskForApproval, CallId, Event, NetworkAccess, ReviewDecision, SandboxPolicy, ToolCall,
-    ToolOutput, ToolPayload,
+    AskForApproval, Event, NetworkAccess, ReviewDecision, SandboxPolicy, ToolCall, ToolOutput,
+    ToolPayload,
 };
-use sandgate_runtime::{Delivery, Events, Requester, Runtime, Session, SessionConfig, ToolResult};
+use sandgate_runtime::{
+    Delivery, Events, Requester, Runtime, Session, SessionConfig, ToolResult, new_call_id,
+};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -81,7 +83,7 @@ impl Scene {
     /// Makes a call, and gives back what came of it.
     pub(crate) async fn call(&self, name: &str, arguments: Value) -> ToolResult {
         let call = ToolCall {
-            call_id: CallId::new("call"),
+            call_id: new_call_id(),
             name: name.to_owned(),
             payload: ToolPayload::Function { arguments: arguments.to_string() },
         };

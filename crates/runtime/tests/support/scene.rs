@@ -1,10 +1,10 @@
 //! A session in a workspace of its own, with something around it that nobody may touch.
 
-use sandgate_protocol::{
-    AskForApproval, CallId, Event, SandboxPolicy, ToolCall, ToolOutput, ToolPayload,
-};
+use sandgate_protocol::{AskForApproval, Event, SandboxPolicy, ToolCall, ToolOutput, ToolPayload};
 use sandgate_runtime::audit::{AuditOptions, Record, audit_directory, entries, verify};
-use sandgate_runtime::{Delivery, Events, Runtime, Session, SessionConfig, ToolResult, Turn};
+use sandgate_runtime::{
+    Delivery, Events, Runtime, Session, SessionConfig, ToolResult, Turn, new_call_id,
+};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -55,7 +55,7 @@ impl Scene {
     /// Makes a call in a turn.
     pub(crate) async fn call_in(&self, turn: &Turn, name: &str, arguments: Value) -> ToolResult {
         let call = ToolCall {
-            call_id: CallId::new("call_abc123"),
+            call_id: new_call_id(),
             name: name.to_owned(),
             payload: ToolPayload::Function { arguments: arguments.to_string() },
         };

@@ -23,7 +23,8 @@ pub(crate) struct CallBody {
     conversation: Option<String>,
     /// What the tool takes: an object, or for `apply_patch` the text of a patch.
     arguments: Arguments,
-    /// What the call is known by; one is made if there is none.
+    /// What the call is known by, which is not the id of one of the same session that is still at work; one is made if
+    /// there is none.
     #[schema(min_length = 1, max_length = 256)]
     call_id: Option<String>,
 }
@@ -122,7 +123,10 @@ pub(super) async fn call(
             make(own.session.requester(), &server.stop.child(), call).await?
         }
     };
-    Ok(axum::Json(CallResult::from(result)))
+    match &result.error {
+        Some(error @ CodexErr::CallIdTaken { .. }) => Err(Problem::conflict(error.to_string())),
+        _ => Ok(axum::Json(CallResult::from(result))),
+    }
 }
 
 /// Makes a call in a task of its own: when the client goes it is called off, and ends in order.

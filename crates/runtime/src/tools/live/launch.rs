@@ -120,6 +120,7 @@ impl Launch<'_> {
             call_id: call_id(),
             process_id: self.process_id.to_owned(),
             attempt,
+            working: services.at_work.also(self.call_id),
         };
         let spill = services.runtime.spill(services.config.keep);
         let Manner { stdio, screen, .. } = *self.manner;
