@@ -20,7 +20,7 @@ pub use conversation::{Conversation, ConversationOptions, Limits, TurnEnd, UserI
 pub use instructions::{
     DEFAULT_PROJECT_DOC_BYTES, InstructionSources, Instructions, instructions, surroundings,
 };
-pub use mcp::{McpServers, server_programs};
+pub use mcp::{McpServers, Settled, server_programs};
 pub use provider::{
     DEFAULT_PROVIDER, KeyCommand, ModelError, ModelEvent, ModelRequest, ModelStream,
     OfflineProvider, Provider, ScriptProvider, StopReason, Surroundings, default_model,

@@ -9,7 +9,7 @@
 mod http_server;
 
 use http_server::{HttpServer, Reply};
-use sandgate_agent::{McpServers, server_programs};
+use sandgate_agent::{McpServers, Settled, server_programs};
 use sandgate_config::{McpServer, McpServerSettings, ServerName};
 use sandgate_protocol::{
     AskForApproval, CallId, ContentItem, Event, ReviewDecision, SandboxPolicy, ToolCall,
@@ -323,6 +323,32 @@ async fn policies_say_who_is_asked_about_tools() {
     }
     scene.servers.settled().await;
     assert_eq!(scene.call("test__echo", json!({"text": "a"})).await.questions.len(), 1);
+}
+
+/// spec MCP.25: Who is asked about a server and wants the work to stop stops the turn, and is asked again in the
+/// next.
+#[tokio::test]
+async fn an_abort_says_nothing_about_the_server() {
+    let rule = |config: &mut SessionConfig| config.approval_policy = AskForApproval::UnlessTrusted;
+    let mut scene = Scene::new(vec![local(&json!({}))], rule).await;
+    let approver = scene.session().approver("test");
+    for (decision, expected) in [
+        (ReviewDecision::Abort, Settled::Aborted),
+        (ReviewDecision::Abort, Settled::Aborted),
+        (ReviewDecision::Approved, Settled::All),
+    ] {
+        let Scene { servers, events, .. } = &mut scene;
+        let answering = async {
+            loop {
+                if let Event::ExecApprovalRequest(request) = &events.next().await.unwrap().event {
+                    return approver.answer(&request.approval_id, decision).unwrap();
+                }
+            }
+        };
+        let (settled, ()) = tokio::join!(servers.settled(), answering);
+        assert_eq!(settled, expected);
+    }
+    assert!(scene.tools().contains(&"test__echo".to_owned()));
 }
 
 /// spec MCP.8: A list that changes is asked for again, and holds from the next request on.

@@ -68,6 +68,24 @@ fn exec_gives_its_model_the_tools_of_servers() {
     assert_eq!(verified.code, Some(0), "{}{}", verified.stdout(), verified.stderr);
 }
 
+/// spec MCP.25: Who is asked about a server and wants the work to stop stops the turn, and is asked again in the next.
+#[test]
+fn an_abort_at_the_question_of_a_server_stops_the_turn() {
+    let world = world_with(&["python3", "-c", SERVER]);
+    let model = script(&world, &[json!([{ "type": "message", "text": "done" }])]);
+    fs::write(world.path("answers"), "abort\n").unwrap();
+    let answers = world.path("answers");
+    let words = ["exec", "--provider", &model, "--json", "--ask-for-approval", "untrusted"];
+    let words = [&words[..], &["--decide", answers.to_str().unwrap(), "greet"]].concat();
+    let ended = world.sandgate(&words);
+    let events = ended.events();
+    let types: Vec<&str> = events.iter().filter_map(|event| event["type"].as_str()).collect();
+    assert!(types.contains(&"ExecApprovalRequest"), "{types:?}");
+    assert!(types.contains(&"TurnAborted"), "{types:?} {}", ended.stderr);
+    assert!(!ended.stdout().contains("done"), "{}", ended.stdout());
+    assert_ne!(ended.code, Some(0));
+}
+
 /// spec MCP.24: A server that is `sandgate mcp` itself is not started, which is told, and stops nothing.
 #[test]
 fn this_program_is_no_server_of_itself() {

@@ -9,7 +9,7 @@ mod spent;
 pub use input::UserInput;
 
 use crate::instructions::surroundings;
-use crate::mcp::McpServers;
+use crate::mcp::{McpServers, Settled};
 use crate::provider::{ModelError, Provider};
 use crate::rollout::{Recorded, Rollout, RolloutError, SessionMeta};
 use ask::{Asked, Response};
@@ -228,9 +228,13 @@ impl Conversation {
         let (model, provider) = (self.options.model.clone(), self.provider.name().to_owned());
         self.requester.tell(AgentEvent::TaskStarted { model, provider }).await;
         self.requester.tell(AgentEvent::UserMessage { message }).await;
-        tokio::select! {
-            () = turn.cancellation().cancelled() => self.mcp.call_off(),
-            () = self.mcp.settled() => {}
+        let settled = tokio::select! {
+            () = turn.cancellation().cancelled() => Settled::Aborted,
+            settled = self.mcp.settled() => settled,
+        };
+        if settled == Settled::Aborted {
+            turn.cancel();
+            self.mcp.call_off();
         }
         let end = self.work_in_time(&turn).await;
         self.history.answer_open_calls();

@@ -11,7 +11,7 @@ use rmcp::transport::async_rw::AsyncRwTransport;
 use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
 use rmcp::{ClientHandler, RoleClient, ServiceExt as _};
 use sandgate_config::{McpServer, McpTransport};
-use sandgate_protocol::SandboxPolicy;
+use sandgate_protocol::{CodexErr, SandboxPolicy};
 use sandgate_runtime::{Requester, ServerWatch, Turn};
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -36,6 +36,20 @@ pub(super) struct Connection {
     pub(super) may_write: bool,
 }
 
+/// Why there is no way to a server.
+pub(super) enum NoConnection {
+    /// The person was asked about it and wants the work to stop, or the question was taken back.
+    Aborted,
+    /// In words that may be the server's.
+    Because(String),
+}
+
+impl From<String> for NoConnection {
+    fn from(why: String) -> Self {
+        Self::Because(why)
+    }
+}
+
 /// What a server is told about us, and what we hear of it without asking. It is offered nothing: it can ask
 /// neither the model nor the person.
 struct Client {
@@ -57,20 +71,23 @@ impl ClientHandler for Client {
 /// turn.
 ///
 /// # Errors
-/// Why there is none, in words that may be the server's.
+/// When there is none.
 pub(super) async fn connect(
     server: &McpServer,
     requester: &Requester,
     turn: &Turn,
     own_env: &Environment,
-) -> Result<Connection, String> {
+) -> Result<Connection, NoConnection> {
     let changed = Arc::new(Notify::new());
     let client = Client { changed: Arc::clone(&changed) };
     let limit = server.startup_timeout;
     let (greeted, program, may_write) = match &server.transport {
         McpTransport::Stdio { sandbox, .. } => {
             let pipe = requester.open_server(server.name.as_str(), turn).await;
-            let pipe = pipe.map_err(|error| error.to_string())?;
+            let pipe = pipe.map_err(|error| match error {
+                CodexErr::UserAborted => NoConnection::Aborted,
+                error => NoConnection::Because(error.to_string()),
+            })?;
             let (read, write) = tokio::io::split(pipe.stream);
             let transport =
                 AsyncRwTransport::new_client(read, write).with_max_line_length(MAX_MESSAGE_BYTES);
@@ -85,10 +102,13 @@ pub(super) async fn connect(
     };
     let service = match greeted {
         Ok(Ok(service)) => service,
-        Ok(Err(error)) => return Err(with_last_words(&error.to_string(), program.as_ref()).await),
+        Ok(Err(error)) => {
+            let why = with_last_words(&error.to_string(), program.as_ref()).await;
+            return Err(NoConnection::Because(why));
+        }
         Err(_) => {
             let why = format!("it did not answer within {} seconds", limit.as_secs_f64());
-            return Err(with_complaints(&why, program.as_ref()));
+            return Err(NoConnection::Because(with_complaints(&why, program.as_ref())));
         }
     };
     // Its lists are few, and are to be what they are now.

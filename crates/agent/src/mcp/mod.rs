@@ -12,7 +12,7 @@ mod name;
 mod result;
 mod tool;
 
-use connect::{Connection, connect};
+use connect::{Connection, NoConnection, connect};
 use list::tools_of;
 use sandgate_config::{McpServer, McpTransport};
 use sandgate_protocol::visible_line;
@@ -21,7 +21,7 @@ use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::oneshot;
+use tokio::sync::{Notify, oneshot};
 use tokio::task::JoinSet;
 
 /// The variables of the person's environment.
@@ -40,8 +40,19 @@ const BEFORE_REFRESH: Duration = Duration::from_millis(200);
 pub struct McpServers {
     tasks: JoinSet<()>,
     starting: Vec<Starting>,
+    /// Tells whoever waits for them that the person wants the work to stop.
+    aborted: Arc<Notify>,
     /// What they are started by; nothing if there are none.
     means: Option<Means>,
+}
+
+/// How it came that servers are waited for no longer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Settled {
+    /// Each has started or failed.
+    All,
+    /// The person was asked about one and wants the work to stop.
+    Aborted,
 }
 
 /// A server that has neither started nor failed.
@@ -119,11 +130,22 @@ impl McpServers {
         let question = Stop::default();
         let turn = means.requester.begin_turn().stopped_by(&question);
         self.starting.push(Starting { settled, question });
-        self.tasks.spawn(serve(server, means, turn, started));
+        let aborted = Arc::clone(&self.aborted);
+        self.tasks.spawn(serve(server, means, turn, started, aborted));
     }
 
-    /// Waits until each has started or failed. Those that were called off before are started anew.
-    pub async fn settled(&mut self) {
+    /// Waits until each has started or failed, or the person wants the work to stop. Those that were called off before
+    /// are started anew.
+    pub async fn settled(&mut self) -> Settled {
+        let aborted = Arc::clone(&self.aborted);
+        tokio::select! {
+            biased;
+            () = aborted.notified() => Settled::Aborted,
+            () = self.all_settled() => Settled::All,
+        }
+    }
+
+    async fn all_settled(&mut self) {
         while let Some(starting) = self.starting.last_mut() {
             // A sender that was dropped says that it is settled.
             let called_off = (&mut starting.settled).await.ok();
@@ -142,15 +164,25 @@ impl McpServers {
 }
 
 /// Talks with one server until it goes.
-async fn serve(server: McpServer, means: Means, turn: Turn, started: oneshot::Sender<McpServer>) {
+async fn serve(
+    server: McpServer,
+    means: Means,
+    turn: Turn,
+    started: oneshot::Sender<McpServer>,
+    aborted: Arc<Notify>,
+) {
     let Means { requester, own_env } = means;
     let why = match connect(&server, &requester, &turn, &own_env).await {
-        Err(_) if turn.is_cancelled() => {
+        Err(NoConnection::Because(why)) if !turn.is_cancelled() => why,
+        Err(_) => {
+            if !turn.is_cancelled() {
+                // Who waits stops; who comes later has nothing to stop.
+                aborted.notify_waiters();
+            }
             // If nobody waits for it any more, it is not wanted.
             let _ = started.send(server);
             return;
         }
-        Err(why) => why,
         Ok(connection) => {
             let connection = Arc::new(connection);
             let listed = offer(&server, &requester, &connection).await;
