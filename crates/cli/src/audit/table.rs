@@ -1,10 +1,12 @@
 //! The table that people see.
 //!
 //! What was run stands last and is never cut; whatever else there is to say of a call follows it,
-//! indented, and so does what was run where the line would not fit the terminal.
+//! indented, and so does what was run where the line would not fit the terminal. Where not even the other columns fit
+//! there are none.
 
 use super::calls::{Call, Row};
 use super::words;
+use crate::wrap::wrapped;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use sandgate_protocol::visible_line as shown;
@@ -29,25 +31,48 @@ pub(super) fn draw(rows: &[Row], zone: &TimeZone, columns: Option<usize>) -> Str
     let widths: [usize; 7] =
         std::array::from_fn(|column| all().map(|cells| cells[column].width()).max().unwrap_or(0));
     let mut text = line(&titles, &widths);
-    if columns.is_some_and(|columns| text.trim_end().width() > columns) {
+    let fits = |line: &str| columns.is_none_or(|columns| line.trim_end().width() <= columns);
+    if !fits(&text) {
         // There is no column of what was run: it stands below each row.
         let mut titles = titles.clone();
         titles[WHAT].clear();
         text = line(&titles, &widths);
     }
+    if !fits(&text) {
+        return drawn.iter().map(|(cells, below)| narrow(cells, below, columns)).collect();
+    }
     for (cells, below) in &drawn {
         let whole = line(cells, &widths);
-        match columns {
-            Some(columns) if whole.trim_end().width() > columns => {
-                let mut cells = cells.clone();
-                let what = std::mem::take(&mut cells[WHAT]);
-                text += &format!("{}    {what}\n", line(&cells, &widths));
-            }
-            _ => text += &whole,
+        if fits(&whole) {
+            text += &whole;
+        } else {
+            let mut cells = cells.clone();
+            let what = std::mem::take(&mut cells[WHAT]);
+            text += &format!("{}{}", line(&cells, &widths), under(&what, columns));
         }
-        below.iter().for_each(|note| text += &format!("    {note}\n"));
+        below.iter().for_each(|note| text += &under(note, columns));
     }
     text
+}
+
+/// A row where there is no room for columns: when and whose it was, and the rest below it.
+fn narrow(cells: &[String; 7], below: &[String], columns: Option<usize>) -> String {
+    let [time, session, decision, place, exit, blocked, what] = cells;
+    let named = |name: &str, cell: &String| match cell.is_empty() {
+        true => String::new(),
+        false => format!("{name} {cell}"),
+    };
+    let said = [decision.clone(), place.clone(), named("exit", exit), named("blocked", blocked)];
+    let said: Vec<String> = said.into_iter().filter(|cell| !cell.is_empty()).collect();
+    let said = said.join(" · ");
+    let lines = [&said, what].into_iter().filter(|line| !line.is_empty()).chain(below);
+    let lines = lines.map(|line| under(line, columns));
+    format!("{time}  {session}\n{}", lines.collect::<String>())
+}
+
+/// A line below a row, which goes on further in where it is wider than the terminal.
+fn under(text: &str, columns: Option<usize>) -> String {
+    format!("    {}\n", wrapped(text, columns, 6))
 }
 
 fn line(cells: &[String; 7], widths: &[usize; 7]) -> String {
@@ -118,10 +143,12 @@ fn session(id: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::audit::calls::Rows;
     use sandgate_runtime::audit::Record;
+    use serde_json::json;
 
-    /// spec AUDIT.47: At a terminal, what was run stands on a line of its own below its row where the row would not
-    /// fit; nothing of it is cut.
+    /// spec AUDIT.47: At a terminal, what was run stands below its row where the row would not fit, and all that
+    /// stands below a row is broken between words and goes on further in; nothing of it is cut.
     #[test]
     fn what_does_not_fit_stands_below() {
         let note = |text: &str| Row::Event {
@@ -134,16 +161,50 @@ mod tests {
         let rows = [note("short"), note(long.trim_end())];
         let drawn = draw(&rows, &TimeZone::UTC, Some(100));
         let lines: Vec<&str> = drawn.lines().collect();
-        assert_eq!(lines.len(), 4, "{drawn}");
+        assert_eq!(lines.len(), 5, "{drawn}");
         assert!(lines[1].starts_with("1970-01-01") && lines[1].ends_with("note: short"), "{drawn}");
         assert_eq!(lines[2], "1970-01-01 00:00:00  a2c179b1");
-        assert_eq!(lines[3], format!("    note: {}", long.trim_end()));
+        assert_eq!(lines[3], format!("    note: {}", "long ".repeat(17).trim_end()));
+        assert_eq!(lines[4], "      long long long");
         // Where nothing fits beside the rest, there is no column for it.
         let titles =
             |columns| draw(&rows, &TimeZone::UTC, columns).lines().next().unwrap().to_owned();
-        assert!(titles(Some(60)).ends_with("BLOCKED"), "{}", titles(Some(60)));
+        assert!(titles(Some(64)).ends_with("BLOCKED"), "{}", titles(Some(64)));
         assert!(titles(Some(100)).ends_with("WHAT"), "{}", titles(Some(100)));
         // A program reads a line for each.
         assert_eq!(draw(&rows, &TimeZone::UTC, None).lines().count(), 3);
+    }
+
+    /// spec AUDIT.48: On a terminal that is narrower than the columns, a row is a moment and a session, and all else
+    /// stands below it, no wider than the terminal.
+    #[test]
+    fn a_narrow_terminal_has_no_columns() {
+        let asked = json!({
+            "type": "call_asked", "call_id": "c", "front_end": "run", "tool": "shell", "cwd": "/w",
+            "argv": ["git", "push", "--force-with-lease", "origin", "main"],
+            "sandbox_permissions": "use_default",
+        });
+        let decided = json!({
+            "type": "decided", "call_id": "c", "decision": "approved_for_session", "attempt": 1,
+            "by": { "who": "person", "front_end": "terminal" },
+            "feedback": "go on, but only this one time",
+        });
+        let mut rows = Rows::default();
+        for record in [asked, decided] {
+            let time = "1970-01-01T00:00:00Z";
+            let entry = json!({ "seq": 1, "time": time, "session": "a2c179b1", "record": record });
+            rows.add(serde_json::from_value(entry).unwrap(), None);
+        }
+        let drawn = draw(&rows.finish(), &TimeZone::UTC, Some(40));
+        let expected = "\
+1970-01-01 00:00:00  a2c179b1
+    approved for session, person
+      (terminal)
+    git push --force-with-lease origin
+      main
+    answer: go on, but only this one
+      time
+";
+        assert_eq!(drawn, expected);
     }
 }
