@@ -277,6 +277,15 @@ fn whoever_asks_does_not_answer() {
     assert!(!world.path("one").exists());
 }
 
+/// spec WEB.28: Who hears what is said with a no is told as it is: the model, the program that made the call, or
+/// nobody but the record.
+#[test]
+fn it_is_said_who_hears_a_no() {
+    let Some(console) = Console::new(vec![runs("touch one"), says("done")]) else { return };
+    let world = console.with(CAREFUL).does("hearers");
+    assert!(!world.path("one").exists() && !world.path("two").exists());
+}
+
 /// spec WEB.25: A patch lists every file that it changes, and shows the changes side by side where there is room,
 /// and one after the other.
 #[test]

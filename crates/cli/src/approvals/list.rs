@@ -35,9 +35,11 @@ const WITHOUT_MODEL: [&str; 3] = ["run", "patch", "session"];
 
 /// Who hears what is written beside a no.
 pub(super) fn hears(asker: &Asker) -> Feedback {
-    match WITHOUT_MODEL.contains(&asker.front_end.as_str()) {
-        true => Feedback::ToRecord,
-        false => Feedback::ToModel,
+    match asker.front_end.as_str() {
+        front_end if WITHOUT_MODEL.contains(&front_end) => Feedback::Record,
+        // Over HTTP a program can make calls of its own.
+        "serve" if asker.conversation.is_none() => Feedback::Caller,
+        _ => Feedback::Model,
     }
 }
 
@@ -56,6 +58,21 @@ mod tests {
     use super::*;
     use sandgate_protocol::{ApplyPatchApprovalRequest, ApprovalId, CallId, Event};
     use sandgate_runtime::OpenQuestion;
+
+    /// spec DESK.20: What is written beside a no to a call over HTTP that belongs to no conversation is said to be told
+    /// to the program that made it.
+    #[test]
+    fn a_program_without_a_model_hears_it_itself() {
+        let asker = |front_end: &str, conversation: Option<&str>| Asker {
+            front_end: front_end.to_owned(),
+            workspace: "/w".to_owned(),
+            conversation: conversation.map(str::to_owned),
+        };
+        assert_eq!(hears(&asker("serve", None)), Feedback::Caller);
+        assert_eq!(hears(&asker("serve", Some("c"))), Feedback::Model);
+        assert_eq!(hears(&asker("mcp", None)), Feedback::Model);
+        assert_eq!(hears(&asker("run", None)), Feedback::Record);
+    }
 
     #[test]
     fn nothing_in_a_question_begins_a_line_of_its_own() {

@@ -103,7 +103,7 @@ async fn watch(desks: &Desks) -> Ended {
 
 /// Asks the person at this terminal whatever any program asks, until they leave.
 async fn at_terminal(desks: &Desks) -> Ended {
-    let decider = Decider::new(&Decide::AtTerminal, Feedback::ToModel);
+    let decider = Decider::new(&Decide::AtTerminal, Feedback::Model);
     let mut decider = decider.map_err(|error| error.to_string())?;
     if !decider.is_person() {
         let why = "nobody can be asked here, because there is no terminal; see sandgate approvals list \

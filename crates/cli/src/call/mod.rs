@@ -133,7 +133,7 @@ async fn serve(
     let by_lines = decide == Decide::ByLines;
     let decider = match by_lines {
         true => None,
-        false => Some(Decider::new(&decide, Feedback::ToModel)?),
+        false => Some(Decider::new(&decide, Feedback::Model)?),
     };
     let can_answer = decider.as_ref().is_none_or(Decider::can_answer);
     let approver = can_answer.then(|| session.approver(decide.answering()));

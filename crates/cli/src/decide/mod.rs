@@ -65,9 +65,11 @@ impl Decide {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Feedback {
     /// The model whose call it was.
-    ToModel,
+    Model,
+    /// The program that made the call by itself.
+    Caller,
     /// Nobody: it is only recorded.
-    ToRecord,
+    Record,
 }
 
 /// Answers a session's questions, one after the other.

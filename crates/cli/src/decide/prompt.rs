@@ -219,8 +219,9 @@ impl Page {
     /// What the person can answer.
     fn choices(&self, feedback: Feedback, columns: Option<usize>) -> String {
         let heard = match feedback {
-            Feedback::ToModel => "; what you write after it is told to the model",
-            Feedback::ToRecord => "; what you write after it is recorded",
+            Feedback::Model => "; what you write after it is told to the model",
+            Feedback::Caller => "; what you write after it is told to the program that asks",
+            Feedback::Record => "; what you write after it is recorded",
         };
         let said =
             |key: &str, label: &str| format!("  [{key}] {}", wrap::wrapped(label, columns, 6));
@@ -301,7 +302,7 @@ mod tests {
     /// A question without its colours.
     fn plain(request: &ExecApprovalRequest) -> String {
         let page = command_page(request);
-        let text = page.shown(None) + &page.choices(Feedback::ToModel, None);
+        let text = page.shown(None) + &page.choices(Feedback::Model, None);
         anstream::adapter::strip_str(&text).to_string()
     }
 
@@ -442,7 +443,7 @@ mod tests {
     fn the_rest_of_the_session_is_offered_only_where_an_answer_is_remembered() {
         for only_once in [false, true] {
             let page = patch_page(ApplyPatchApprovalRequest { only_once, ..patch() });
-            let choices = page.choices(Feedback::ToModel, None);
+            let choices = page.choices(Feedback::Model, None);
             assert_eq!(choices.contains("[s]"), !only_once, "{choices}");
             let offered = page.question.offers(&ReviewDecision::ApprovedForSession);
             assert_eq!(offered, !only_once, "{choices}");

@@ -96,7 +96,7 @@ async fn work(
     let conversing = Conversing { recorded, recorded_in, output_schema: arguments.output_schema };
     let (session, conversation) = converse(runtime, prepared, agent, conversing)?;
     let decide = arguments.session.decide();
-    let decider = Decider::new(&decide, Feedback::ToModel)?;
+    let decider = Decider::new(&decide, Feedback::Model)?;
     let approver = decider.can_answer().then(|| session.approver(decide.answering()));
     let json = arguments.json.then(|| Writer::start(&stop)).transpose()?;
     let show = Show::new(json);

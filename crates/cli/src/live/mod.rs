@@ -171,7 +171,7 @@ async fn using(place: &Place, id: &str, decide: &Decide) -> Result<Talk, DaemonE
 }
 
 fn decider(decide: &Decide) -> Result<Decider, DaemonError> {
-    Decider::new(decide, Feedback::ToRecord).map_err(failed)
+    Decider::new(decide, Feedback::Record).map_err(failed)
 }
 
 async fn processes(client: &mut Client) -> Result<Vec<ProcessInfo>, DaemonError> {

@@ -211,7 +211,7 @@ async fn work(
     let stop = Stop::default();
     let signals = Signals::listen(&stop)?;
     let decide = arguments.session.decide();
-    let decider = Decider::new(&decide, Feedback::ToRecord)?;
+    let decider = Decider::new(&decide, Feedback::Record)?;
     config.front_end = "patch".to_owned();
     if arguments.verb == Verb::Check {
         // Nothing is changed, so there will be nothing to record.

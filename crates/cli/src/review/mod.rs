@@ -72,7 +72,7 @@ async fn work(
     config.subagents.at_once = config.subagents.at_once.max(1);
     let session = Session::start(runtime, config).map_err(io::Error::other)?;
     let decide = arguments.session.decide();
-    let decider = Decider::new(&decide, Feedback::ToModel)?;
+    let decider = Decider::new(&decide, Feedback::Model)?;
     let approver = decider.can_answer().then(|| session.approver(decide.answering()));
     let _on_desk = lay_on_desk(&session, &decide, &decider, None).await?;
     let mut watch = Watch::new(Show::new(None), decider, approver, stop.clone());

@@ -63,7 +63,7 @@ async fn run_command(
     let format = arguments.format;
     let show = Arc::new(Show { writer: writer.clone(), format, stop: stop.clone() });
     let decide = arguments.session.decide();
-    let decider = Decider::new(&decide, Feedback::ToRecord)?;
+    let decider = Decider::new(&decide, Feedback::Record)?;
     let PreparedSession { config, .. } = prepared;
     let expiration = arguments.expiration(config.command_timeout);
     let session = match Session::start(runtime, of_run(config, &show)) {

@@ -25,6 +25,16 @@ function look({ question }, { answer }) {
   return answer.decision === "approved_with_grant" && answer.scope === "call" ? "best" : "plain";
 }
 
+/** Front ends whose command a person typed. */
+const TYPED = ["run", "patch", "session"];
+
+/** Who hears what is written beside a no. @param {OpenQuestion} asked */
+function heard({ front_end, conversation }) {
+  if (TYPED.includes(front_end)) return "Why not? It is kept in the record";
+  if (front_end === "serve" && !conversation) return "What should be done instead? It is told to the program that made the call";
+  return "What should it do instead? It is told to the model";
+}
+
 /** @param {string} words */
 function capital(words) {
   return words.charAt(0).toUpperCase() + words.slice(1);
@@ -102,7 +112,7 @@ export class Card {
   }
 
   feedback() {
-    const field = h("input", { type: "text", name: "feedback", maxlength: LONGEST_FEEDBACK, autocomplete: "off", "aria-label": "What the model is told with the no", placeholder: "What should it do instead? It is told to the model; you may leave it out." });
+    const field = h("input", { type: "text", name: "feedback", maxlength: LONGEST_FEEDBACK, autocomplete: "off", "aria-label": "What you say with the no", placeholder: `${heard(this.asked)}; you may leave it out.` });
     this.field = field;
     return h(
       "form",

@@ -243,6 +243,27 @@ export async function requester({ page: open }) {
   await idle(page);
 }
 
+export async function hearers({ page: open }) {
+  const page = await open(CONSOLE_APPROVER);
+  const says = async (text) => (await card(page, text)).locator('input[name="feedback"]').getAttribute("placeholder");
+  await start(page, "go");
+  await go(page, "#/approvals");
+  check((await says("touch one")).includes("told to the model"), "a model hears it");
+  await answer(page, "touch one", "n");
+  await page.keyboard.press("Enter");
+  const calling = fetch(`${CONSOLE_URL}/tools/shell`, {
+    method: "POST",
+    headers: { Authorization: `Bearer ${CONSOLE_REQUESTER}`, "Content-Type": "application/json" },
+    body: JSON.stringify({ arguments: { command: ["touch", "two"] } }),
+  });
+  check((await says("touch two")).includes("told to the program that made the call"), "there is no model");
+  await answer(page, "touch two", "n");
+  await page.keyboard.type("not that");
+  await page.keyboard.press("Enter");
+  const { output } = await (await calling).json();
+  check(output.includes("not that"), `the program was told: ${output}`);
+}
+
 export async function patch({ page: open }) {
   const page = await open(CONSOLE_APPROVER);
   await start(page, "go");
