@@ -472,7 +472,8 @@ fn no_colours_where_none_are_wanted() {
     assert_eq!(terminal.end().1, Some(0));
 }
 
-/// spec TUI.18: Who leaves without having said anything to a model is not told how to go on.
+/// spec TUI.18: Who leaves without having said anything to a model is not told how to go on, and no conversation was
+/// written down; where one is left because the program was killed, no list has it.
 #[test]
 fn nothing_was_begun_that_could_be_gone_on_with() {
     let world = World::new();
@@ -482,6 +483,21 @@ fn nothing_was_begun_that_could_be_gone_on_with() {
     let (shown, code) = terminal.end();
     assert_eq!(code, Some(0));
     assert!(!shown.contains("sandgate resume"), "{shown}");
+    let written = || {
+        let mut find = world.other("find");
+        find.arg(world.path(".codex/sessions")).args(["-name", "*.jsonl"]);
+        String::from_utf8(find.output().unwrap().stdout).unwrap().lines().count()
+    };
+    assert_eq!(written(), 0);
+
+    let mut terminal = Terminal::start(&world, &[]);
+    terminal.until("no model is set");
+    terminal.signal(Signal::KILL);
+    terminal.end();
+    assert_eq!(written(), 1);
+    let listed = world.sandgate(&["sessions", "list"]);
+    assert_eq!(listed.stdout(), "", "{}", listed.stderr);
+    assert!(listed.stderr.contains("no conversation was written down yet"), "{}", listed.stderr);
 }
 
 /// spec TUI.44: A terminal that takes nothing does not stop the work.

@@ -152,15 +152,14 @@ impl<'a> Driver<'a> {
         self.began.elapsed()
     }
 
-    /// The conversation, if it is written down.
-    pub(crate) fn conversation_id(&self) -> Option<&str> {
-        self.conversation_id.as_deref()
-    }
-
-    /// The same, if there is something in it that can be gone on with.
-    pub(crate) fn begun_conversation(&self) -> Option<&str> {
-        let is_empty = self.conversation.as_ref().is_some_and(|one| one.items().is_empty());
-        self.conversation_id().filter(|_| !is_empty)
+    /// Lets the conversation go. Its name, if it is written down and something was said in it.
+    pub(crate) fn end_conversation(&mut self) -> Option<String> {
+        let id = self.conversation_id.take();
+        // A turn that does not end has it still, and so something was said.
+        let Some(conversation) = self.conversation.take() else { return id };
+        let is_empty = conversation.items().is_empty();
+        conversation.end();
+        id.filter(|_| !is_empty)
     }
 
     /// Tells the state, and does what it asks for.
@@ -361,7 +360,9 @@ impl<'a> Driver<'a> {
     /// When there is none any more.
     pub(crate) async fn reopen(&mut self, app: &mut App, change: &Change) -> Result<(), String> {
         // Nobody else may go on with it while we do.
-        self.conversation = None;
+        if let Some(conversation) = self.conversation.take() {
+            conversation.end();
+        }
         self.attendance = None;
         self.session = None;
         let id = self.conversation_id.clone();

@@ -72,7 +72,7 @@ pub(crate) async fn run(
     driver.end();
     driver.settle(&mut app, &mut outcomes).await;
     print(&app.take_finished(WIDTH))?;
-    Ok(Ended { conversation: driver.begun_conversation().map(str::to_owned), signal })
+    Ok(Ended { conversation: driver.end_conversation(), signal })
 }
 
 /// Nobody is left to answer.

@@ -131,7 +131,7 @@ pub async fn run(
     driver.settle(&mut app, &mut outcomes).await;
     stage.leave(&mut app).await;
     drop(terminal);
-    Ok(Ended { conversation: driver.begun_conversation().map(str::to_owned), signal })
+    Ok(Ended { conversation: driver.end_conversation(), signal })
 }
 
 /// The screen, and when it is drawn.

@@ -32,6 +32,15 @@ impl History {
         self.rollout.is_some()
     }
 
+    /// Has nothing of it stay on disk if nothing was said.
+    pub(super) fn forget_if_empty(&mut self) {
+        if self.items.is_empty()
+            && let Some(rollout) = self.rollout.take()
+        {
+            rollout.discard();
+        }
+    }
+
     /// Why it is no longer written down, once.
     pub(super) fn take_failure(&mut self) -> Option<RolloutError> {
         self.failure.take()

@@ -184,6 +184,11 @@ impl Conversation {
         Ok(Self { id, requester, provider, options, history, used, tokens, mcp })
     }
 
+    /// Ends it. If nothing was said in it, nothing of it stays written down.
+    pub fn end(mut self) {
+        self.history.forget_if_empty();
+    }
+
     /// What it is known by.
     pub fn id(&self) -> &str {
         &self.id

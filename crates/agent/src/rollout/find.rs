@@ -22,7 +22,7 @@ pub struct Found {
 }
 
 /// The conversations on disk that are wanted, the one that was last written to first; at most `most`.
-/// Files that are no conversations are passed over.
+/// Files that are no conversations, and those in which nothing was said, are passed over.
 ///
 /// # Errors
 /// When the directory cannot be listed.
@@ -90,7 +90,10 @@ fn look_at(path: &Path) -> Option<(SessionMeta, Option<String>)> {
     let mut entries = BufReader::new(file.take(LOOKED_AT)).lines().map_while(Result::ok);
     let entry = |line: String| serde_json::from_str::<Line>(&line).ok().map(|line| line.entry);
     let Entry::SessionMeta(meta) = entry(entries.next()?)? else { return None };
-    let prompt = entries.filter_map(entry).find_map(|entry| match entry {
+    // A program that was killed before anything was said has left the first line.
+    let mut entries = entries.filter_map(entry).peekable();
+    entries.peek()?;
+    let prompt = entries.find_map(|entry| match entry {
         Entry::Item { item: item @ ResponseItem::Message { role: Role::User, .. } } => item.text(),
         _ => None,
     });

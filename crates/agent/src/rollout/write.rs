@@ -66,6 +66,11 @@ impl Rollout {
         }
     }
 
+    /// Removes it. Whoever lists conversations passes over one that could not be removed.
+    pub(crate) fn discard(self) {
+        let _ = std::fs::remove_file(&self.path);
+    }
+
     /// The file.
     pub fn path(&self) -> &Path {
         &self.path
