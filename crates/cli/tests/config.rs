@@ -201,6 +201,27 @@ fn a_setting_is_changed() {
     assert_eq!(place.own_file(), expected);
 }
 
+/// spec CONFIG.57: What is wrong with a setting of the command line is said in a line, with what can be written
+/// instead, and without a place in a file.
+#[test]
+fn a_wrong_setting_of_the_command_line_is_told_in_a_line() {
+    let world = World::new();
+    let before = fs::read_to_string(world.path(".codex/config.toml")).unwrap();
+    let mode = "sandgate: sandbox_mode cannot be \"foo\": it can be \"read-only\", \
+                \"workspace-write\" or \"danger-full-access\"\n";
+    let name = "sandgate: there is no setting called modle: did you mean model?\n";
+    for (words, told) in [
+        (["config", "set", "sandbox_mode", "foo"].as_slice(), mode),
+        (&["config", "set", "modle", "foo"], name),
+        (&["run", "-c", "sandbox_mode=foo", "--", "true"], mode),
+    ] {
+        let outcome = world.sandgate(words);
+        assert_eq!(outcome.stderr, told);
+        assert_ne!(outcome.code, Some(0));
+    }
+    assert_eq!(fs::read_to_string(world.path(".codex/config.toml")).unwrap(), before);
+}
+
 /// spec CONFIG.45: `sandgate trust` shows what a project loosens and needs a yes for it, `--status`
 /// says whether it is trusted, and `--revoke` takes trust back.
 #[test]

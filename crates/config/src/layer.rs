@@ -87,8 +87,9 @@ pub enum OverrideError {
     Value(Vec<Problem>),
 }
 
+/// What was written stands in the command line that was just typed: it needs no place in a file.
 fn listed(problems: &[Problem]) -> String {
-    problems.iter().map(Problem::to_string).collect::<Vec<_>>().join("\n")
+    problems.iter().map(Problem::in_words).collect::<Vec<_>>().join("\n")
 }
 
 /// Where relative paths in a layer begin, and where `~/` is.

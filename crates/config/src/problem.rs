@@ -121,6 +121,13 @@ impl Problem {
     }
 }
 
+impl Problem {
+    /// The same in a line, without the place: for what stands in no file.
+    pub(crate) fn in_words(&self) -> String {
+        format!("{}: {}", visible_line(&self.fault.to_string()), visible_line(&self.advice))
+    }
+}
+
 /// One column wide, and nothing that a terminal obeys, that changes how the line reads or that is not what it
 /// looks like.
 pub(crate) fn harmless(character: char) -> char {
