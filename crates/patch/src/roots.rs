@@ -162,6 +162,8 @@ mod tests {
             ".g\u{200c}it",
             ".git\u{feff}",
             ".agent\u{17f}",
+            ".g\u{ad}it",
+            ".git                                  . . ",
         ] {
             for path in [format!("/work/{name}/config"), format!("/work/a/{name}")] {
                 assert_eq!(roots.admit(Path::new(&path)), Err(Why::Protected), "{path}");

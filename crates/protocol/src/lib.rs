@@ -42,7 +42,7 @@ pub use output::{EXIT_CODE_SIGNAL_BASE, EXIT_CODE_TIMEOUT, ExecToolCallOutput, S
 pub use output::{SIGNAL_INTERRUPT, SIGNAL_KILL, Spilled};
 pub use question::{Choice, Detail, Fact, FactKind, ShownQuestion};
 pub use sandbox_policy::{Enforcement, NetworkAccess, SandboxPolicy, SandboxablePreference};
-pub use sandbox_policy::{PROTECTED_NAMES, WritableRoot, may_be_protected};
+pub use sandbox_policy::{PROTECTED_NAMES, WritableRoot, may_be_protected, protected_name};
 pub use tool::{ApplyPatchToolCallParams, GrepFilesToolCallParams, ListDirToolCallParams};
 pub use tool::{
     ContentItem, GrantedToRun, Ran, ReadFileToolCallParams, ShellCommandToolCallParams,

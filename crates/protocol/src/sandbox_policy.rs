@@ -1,6 +1,6 @@
 //! What a session allows its commands to touch, as a person configured it.
 
-use crate::SandboxType;
+use crate::{SandboxType, is_invisible};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::ffi::OsStr;
@@ -22,22 +22,63 @@ pub const PROTECTED_NAMES: [&str; 3] = [".git", ".codex", ".agents"];
 /// assert!(!may_be_protected(OsStr::new(".gitignore")));
 /// ```
 pub fn may_be_protected(name: &OsStr) -> bool {
-    let text = name.to_string_lossy();
-    let counts = |letter: &char| {
-        // What HFS+ passes over.
-        !matches!(letter, '\u{200c}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{206a}'..='\u{206f}' | '\u{feff}')
-    };
-    // The one letter outside ASCII that folds to one of these names.
-    let folded = text.chars().filter(counts).map(|letter| if letter == 'ſ' { 's' } else { letter });
-    let folded: String = folded.collect();
-    let plain = folded.split(':').next().unwrap_or_default().trim_end_matches([' ', '.']);
+    protected_name(name).is_some()
+}
+
+/// Which of [`PROTECTED_NAMES`] some file system takes a name for. Allocates nothing, and is cheap for names that
+/// are nothing of the kind.
+pub fn protected_name(name: &OsStr) -> Option<&'static str> {
+    let bytes = name.as_encoded_bytes();
+    let begins_like_one = |byte: &u8| *byte == b'.' || !byte.is_ascii();
+    if !bytes.first().is_some_and(begins_like_one) && !bytes.contains(&b'~') {
+        return None;
+    }
+    let mut letters = [0_u8; LONGEST_SPELLING];
+    let plain = spelled_out(bytes, &mut letters)?;
     let is_short_form = |own: &str| {
-        plain.split_once('~').is_some_and(|(stem, number)| {
-            let is_number = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
-            is_number && stem.eq_ignore_ascii_case(own.trim_start_matches('.'))
+        let at = plain.iter().position(|byte| *byte == b'~');
+        at.map(|at| (&plain[..at], &plain[at + 1..])).is_some_and(|(stem, number)| {
+            let is_number = !number.is_empty() && number.iter().all(u8::is_ascii_digit);
+            is_number && stem == own.trim_start_matches('.').as_bytes()
         })
     };
-    PROTECTED_NAMES.iter().any(|own| plain.eq_ignore_ascii_case(own) || is_short_form(own))
+    PROTECTED_NAMES.into_iter().find(|own| plain == own.as_bytes() || is_short_form(own))
+}
+
+/// More letters than this, but for dots and blanks at the end, no spelling of a protected name has.
+const LONGEST_SPELLING: usize = 32;
+
+/// The letters of a name that count, in lower case, up to a stream and without the dots and blanks before it. Nothing
+/// if there are others than those of ASCII, or too many.
+fn spelled_out<'a>(name: &[u8], letters: &'a mut [u8; LONGEST_SPELLING]) -> Option<&'a [u8]> {
+    // What is no text is a letter that is in no protected name.
+    let text = name.utf8_chunks().flat_map(|chunk| {
+        let broken = (!chunk.invalid().is_empty()).then_some(char::REPLACEMENT_CHARACTER);
+        chunk.valid().chars().chain(broken)
+    });
+    let (mut taken, mut counted) = (0, 0);
+    for letter in text.take_while(|letter| *letter != ':') {
+        let letter = match letter {
+            // HFS+ and folders of ext4 that fold cases pass over these.
+            letter if is_invisible(letter) => continue,
+            // The one letter outside ASCII that folds to one of these names.
+            'ſ' => b's',
+            letter => u8::try_from(letter).ok().filter(u8::is_ascii)?.to_ascii_lowercase(),
+        };
+        let trails = matches!(letter, b'.' | b' ');
+        if taken == LONGEST_SPELLING {
+            if trails {
+                continue;
+            }
+            return None;
+        }
+        letters[taken] = letter;
+        taken += 1;
+        if !trails {
+            counted = taken;
+        }
+    }
+    Some(&letters[..counted])
 }
 
 /// The session's policy on files and network. On the wire its name is in `mode`.

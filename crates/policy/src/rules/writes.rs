@@ -4,6 +4,7 @@
 use crate::command::{RedirectionKind, SimpleCommand, Word};
 use crate::script::{Reader, Reading, ShellKind};
 use crate::surroundings::Surroundings;
+use sandgate_protocol::may_be_protected;
 use std::path::Path;
 
 /// Where the redirections of one command write.
@@ -26,10 +27,6 @@ const KEPT_NOWHERE: &[&str] = &["/dev/null", "/dev/stderr", "/dev/stdout"];
 
 /// What shells open as a connection, whatever the file system holds.
 const CONNECTIONS: &[&str] = &["/dev/tcp/", "/dev/udp/"];
-
-/// Names that stay read-only inside a writable root. Where no sandbox protects them a rule must not
-/// open them either.
-const PROTECTED: &[&str] = &[".agents", ".codex", ".git"];
 
 /// What changes the directory that relative paths begin in.
 const MOVES: &[&str] = &["cd", "chdir", "popd", "pushd"];
@@ -95,10 +92,9 @@ fn in_roots(target: &str, around: &Surroundings, moved: bool) -> bool {
         return false;
     }
     around.absolute(target).is_some_and(|path| {
-        let protected = path.components().any(|component| {
-            let name = component.as_os_str();
-            PROTECTED.iter().any(|protected| name.eq_ignore_ascii_case(protected))
-        });
+        // These stay read-only inside a writable root. Where no sandbox protects them a rule must not open them
+        // either.
+        let protected = path.components().any(|part| may_be_protected(part.as_os_str()));
         around.in_roots(&path)
             && !protected
             && !path.starts_with("/dev")
@@ -134,9 +130,17 @@ mod tests {
         for inside in ["out.txt", "../out.txt", "/tmp/x", "/ws/a/../b"] {
             assert_eq!(literal(inside, false), Writes::InRoots, "{inside}");
         }
-        for outside in
-            ["/etc/x", "../../x", "~/x", "", "/ws/../etc/x", "../.git/config", ".GIT/x", "/wsx/a"]
-        {
+        for outside in [
+            "/etc/x",
+            "../../x",
+            "~/x",
+            "",
+            "/ws/../etc/x",
+            "../.git/config",
+            ".GIT/x",
+            "git~1/x",
+            "/wsx/a",
+        ] {
             assert!(matches!(literal(outside, false), Writes::Elsewhere { .. }), "{outside}");
         }
         assert!(matches!(literal("out.txt", true), Writes::Elsewhere { .. }));

@@ -95,7 +95,8 @@ fn can_be_offered(path: &Path, approvals: &ApprovalStore) -> bool {
     !path.is_dir() || is_protected(path) || approvals.check_root(path).is_ok()
 }
 
-/// Whether it is what a name like `.git` stands for: a person knows that as one thing.
+/// Whether it is what a name like `.git` stands for: a person knows that as one thing. Nobody knows it by another
+/// spelling, so such a directory is offered like any other.
 fn is_protected(path: &Path) -> bool {
     path.file_name().is_some_and(|name| PROTECTED_NAMES.iter().any(|one| name == *one))
 }

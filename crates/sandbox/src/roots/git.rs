@@ -3,6 +3,7 @@
 //! A grant of a git directory is meant for its objects, its index and its branches. Who can write these as
 //! well leaves a command behind that the person's next `git status` runs, outside of every sandbox.
 
+use super::protected::is_git;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -37,8 +38,7 @@ pub(super) struct Guarded {
 
 /// Whether this is a directory of git's own.
 pub fn is_git_directory(path: &Path) -> bool {
-    let named = path.file_name().is_some_and(|name| name.eq_ignore_ascii_case(".git"));
-    path.is_dir() && (named || path.join("HEAD").is_file())
+    path.is_dir() && (is_git(path) || path.join("HEAD").is_file())
 }
 
 /// What a git directory obeys, those of its submodules and worktrees included.

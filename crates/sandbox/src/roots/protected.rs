@@ -1,6 +1,7 @@
 //! The names that are protected, and how they are known.
 
 use super::home::can_be_kept_free;
+use sandgate_protocol::{may_be_protected, protected_name};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
@@ -11,20 +12,21 @@ pub(crate) use sandgate_protocol::PROTECTED_NAMES as PROTECTED;
 #[cfg(unix)]
 pub(crate) const PLACEHOLDER_MODE: u32 = 0o1555;
 
-/// Whether a name is one of those. Some file systems take `.GIT` for the same, so we do everywhere.
+/// Whether a name is one of those. Some file systems take `.GIT` or `git~1` for the same, so we do everywhere: a
+/// mount of another kind may lie anywhere in a root, and a grant is to open no more by one spelling than by another.
 pub(super) fn is_protected(name: &OsStr) -> bool {
-    is_protected_bytes(name.as_encoded_bytes())
+    may_be_protected(name)
 }
 
 /// The same, for a name as a directory lists it.
+#[cfg(target_os = "linux")]
 pub(crate) fn is_protected_bytes(name: &[u8]) -> bool {
-    name.first() == Some(&b'.')
-        && PROTECTED.iter().any(|protected| name.eq_ignore_ascii_case(protected.as_bytes()))
+    may_be_protected(std::os::unix::ffi::OsStrExt::from_bytes(name))
 }
 
 /// Whether a path is that of a repository's own directory, or of what leads there.
 pub(super) fn is_git(path: &Path) -> bool {
-    path.file_name().is_some_and(|name| name.eq_ignore_ascii_case(".git"))
+    path.file_name().and_then(protected_name) == Some(".git")
 }
 
 /// Whether a protected name is part of a path.

@@ -1,5 +1,6 @@
 use super::protected::PLACEHOLDER_MODE;
 use super::*;
+use sandgate_protocol::{DenialEvidence, DenialRule, DeniedOperation};
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
@@ -364,6 +365,32 @@ fn a_grant_can_open_what_is_protected() {
     check(&layout, &root, &[("ws/.git/index", true), ("ws/.git/hooks/x", false)]);
     let layout = with(&SandboxPolicy::ReadOnly, &ws, &[ws.join(".git")]).unwrap();
     check(&layout, &root, &[("ws/.git/index", true), ("ws/file", false)]);
+}
+
+/// spec DECISIONS.68: A name that some file system takes for a protected one is protected like it, a grant for
+/// something in it is that directory, and what git obeys in it stays closed.
+#[test]
+fn another_spelling_opens_nothing_more() {
+    for name in [".GIT", "git~1", ".git.", ".g\u{200c}it"] {
+        let (_directory, root) = home();
+        let ws = root.join("ws");
+        fs::create_dir_all(ws.join("sub").join(name).join("objects")).unwrap();
+        let git = ws.join("sub").join(name);
+        let at = |inside: &str| format!("ws/sub/{name}/{inside}");
+        let layout = with(&policy(vec![]), &ws, &[]).unwrap();
+        check(&layout, &root, &[(&at("config"), false), (&at("objects/x"), false)]);
+        let refused = DenialEvidence {
+            operation: DeniedOperation::Create,
+            target: git.join("index.lock").to_str().unwrap().to_owned(),
+            syscall: "openat".to_owned(),
+            rule: DenialRule::ProtectedName,
+        };
+        let narrowest = Narrowest::of(&[refused], &BTreeMap::new());
+        assert_eq!(narrowest.extras.writable, std::slice::from_ref(&git));
+        let layout = with(&policy(vec![]), &ws, &[git]).unwrap();
+        check(&layout, &root, &[(&at("index"), true), (&at("config"), false)]);
+        check(&layout, &root, &[(&at("hooks/pre-commit"), false)]);
+    }
 }
 
 /// spec DECISIONS.64: A grant for a git directory leaves closed what git obeys in it, in its submodules and
