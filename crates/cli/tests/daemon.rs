@@ -233,6 +233,25 @@ fn nothing_is_left_after_the_end() {
     assert!(!home.directory().exists());
 }
 
+/// spec DAEMON.16: A daemon whose socket was removed, alone or with the settings around it, ends as soon as none of its
+/// processes lives, and removes nothing of another that has its place by then.
+#[test]
+fn a_daemon_that_nobody_can_reach_ends_with_its_last_process() {
+    let home = Home::new();
+    let (idler, daemon) = (home.idler(), home.daemon());
+    fs::remove_dir_all(home.world.path(".codex")).unwrap();
+    let (other, next) = (home.idler(), home.daemon());
+    assert_ne!(daemon, next);
+    assert!(is_alive(idler) && is_alive(daemon), "what was to live on does");
+    kill_process(Pid::from_raw(idler).unwrap(), Signal::KILL).unwrap();
+    // By itself it would stay for a minute.
+    eventually("the daemon is gone", || (!is_alive(daemon)).then_some(()));
+    assert!(is_alive(other) && is_alive(next));
+    assert_eq!(home.daemon(), next, "it can still be reached");
+    assert_eq!(home.session(&["stop"]).code, Some(0));
+    eventually("the other is gone", || (!is_alive(other) && !is_alive(next)).then_some(()));
+}
+
 /// spec DAEMON.9: Of several that are started at once one becomes the daemon, and all starts succeed.
 #[test]
 fn two_that_start_at_once_settle_on_one() {

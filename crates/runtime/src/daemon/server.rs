@@ -31,7 +31,8 @@ impl Daemon {
         Ok(taken.map(|taken| Self { place: place.clone(), taken }))
     }
 
-    /// Serves until it is told to stop, or no process has lived and nobody has come for `idle`. Then all
+    /// Serves until it is told to stop, or no process has lived and nobody has come for `idle`, or no process lives and
+    /// nobody can come any more. Then all
     /// its processes have ended and its files are gone, and the runtime is as far as it is only ours. What
     /// is given back is to be dropped last.
     pub async fn serve(
@@ -53,7 +54,7 @@ impl Daemon {
 }
 
 async fn accept(taken: &Taken, pool: &Rc<Pool>, idle: Duration, stop: &CancellationToken) {
-    let look = (idle / 4).clamp(Duration::from_millis(20), Duration::from_secs(15));
+    let look = (idle / 4).clamp(Duration::from_millis(20), Duration::from_secs(5));
     let mut busy_until = Instant::now();
     loop {
         tokio::select! {
@@ -81,7 +82,7 @@ async fn accept(taken: &Taken, pool: &Rc<Pool>, idle: Duration, stop: &Cancellat
         }
         match pool.is_busy() {
             true => busy_until = Instant::now(),
-            false if busy_until.elapsed() >= idle => return,
+            false if busy_until.elapsed() >= idle || !taken.is_in_place() => return,
             false => {}
         }
     }

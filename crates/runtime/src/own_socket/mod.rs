@@ -79,7 +79,7 @@ pub(crate) struct Taken {
     place: OwnSocket,
     listener: UnixListener,
     /// Its lock is held as long as the file is open.
-    _lock: File,
+    lock: File,
 }
 
 impl OwnSocket {
@@ -157,7 +157,7 @@ impl OwnSocket {
         let _ = fs::remove_file(&socket);
         let bound = UnixListener::bind(&socket);
         let listener = bound.map_err(|error| OwnSocketError::Socket { path: socket, error })?;
-        Ok(Some(Taken { place: self.clone(), listener, _lock: lock }))
+        Ok(Some(Taken { place: self.clone(), listener, lock }))
     }
 
     /// Removes what somebody left behind who was killed. Does nothing if somebody listens, or is about to.
@@ -207,11 +207,19 @@ impl Taken {
             }
         }
     }
+
+    /// Whether anybody can still come: nobody has removed the socket, or all of its directory.
+    pub(crate) fn is_in_place(&self) -> bool {
+        is_in_place(&self.place.lock, &self.lock) && self.place.socket.symlink_metadata().is_ok()
+    }
 }
 
+/// What lies there by now may be another's.
 impl Drop for Taken {
     fn drop(&mut self) {
-        self.place.remove();
+        if is_in_place(&self.place.lock, &self.lock) {
+            self.place.remove();
+        }
     }
 }
 
