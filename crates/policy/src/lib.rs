@@ -67,7 +67,7 @@ pub mod wrapper;
 
 pub use approval::{
     Approvable, ApprovalKey, ApprovalStore, Content, MAX_KEYS, MAX_ROOTS, Remembered, RootRefused,
-    Runs, runs,
+    Runs, runs, sourced,
 };
 pub use grant::{Confinement, Extras, Grant, Grantor};
 pub use judge::{Class, Judgement, Part, Ruling, judge};

@@ -1,11 +1,11 @@
 //! What the files hold that a command runs, so that an approval of it ends when they change.
 //!
-//! Programs of the system are left out: no command in a sandbox can change them. What a program reads
-//! beyond its own file and script, such as the sources of a build, is not looked at: outside the sandbox no
-//! yes to such a program is remembered.
+//! Programs of the system are left out: no command in a sandbox can change them. What a shell reads by `source` and
+//! `.` is part of its script. What a program reads beyond its own file and script, such as the sources of a build, is
+//! not looked at: outside the sandbox no yes to such a program is remembered.
 
 use crate::private::open_file;
-use sandgate_policy::{BypassSandbox, Content, Runs};
+use sandgate_policy::{BypassSandbox, Content, Runs, sourced};
 use sandgate_protocol::ExecParams;
 use sha2::{Digest as _, Sha256};
 use std::ffi::{OsStr, OsString};
@@ -77,11 +77,12 @@ fn files(runs: &Runs, params: &ExecParams) -> Files {
     for name in &runs.programs {
         search.add_program(name);
     }
-    // What runs a script may be a script.
+    // What runs a script may be a script, and so is what its shell reads beside it.
     let mut at = 0;
     while at < search.found.len() {
         let file = search.found[at].clone();
         search.add_interpreter(&file);
+        search.add_sourced(&file);
         at += 1;
     }
     let Search { mut found, complete, .. } = search;
@@ -180,6 +181,29 @@ impl Search {
         }
     }
 
+    /// What a script has its shell read beside itself.
+    fn add_sourced(&mut self, file: &Path) {
+        let Some(text) = shell_script(file) else { return };
+        let sourced = sourced(&text);
+        self.complete &= !sourced.unknown;
+        let bases = self.bases.len();
+        for place in &sourced.from {
+            let further: Vec<PathBuf> =
+                self.bases.iter().map(|base| self.at_home(base, place)).collect();
+            self.bases.extend(further);
+            self.complete &= self.bases.len() <= BASES;
+            self.bases.truncate(BASES);
+        }
+        for word in &sourced.files {
+            self.add_word(word, Path::is_file);
+        }
+        for name in &sourced.programs {
+            self.add_program(name);
+        }
+        // Where one script goes another does not begin.
+        self.bases.truncate(bases);
+    }
+
     fn add(&mut self, path: PathBuf) {
         let Ok(file) = dunce::canonicalize(path) else { return };
         if SYSTEM.iter().any(|system| file.starts_with(system)) || self.found.contains(&file) {
@@ -212,6 +236,34 @@ fn first_line(file: &Path) -> Option<String> {
     open_file(file).ok()?.take(FIRST_LINE_BYTES).read_to_end(&mut bytes).ok()?;
     let line = bytes.strip_prefix(b"#!")?.split(|byte| *byte == b'\n').next()?;
     Some(String::from_utf8_lossy(line).into_owned())
+}
+
+/// How much of a script is searched for what its shell reads.
+const SCRIPT_BYTES: u64 = 1 << 20;
+
+/// Shells that have `source` or `.`.
+const SHELLS: &[&str] = &["ash", "bash", "busybox", "dash", "ksh", "mksh", "sh", "zsh"];
+
+/// How the names of files end that no shell reads, where their first line does not say.
+const OTHER_LANGUAGES: &[&str] = &[
+    "class", "cjs", "go", "jar", "java", "js", "json", "jsx", "lua", "mjs", "php", "pl", "py",
+    "rb", "rs", "scala", "so", "swift", "toml", "ts", "tsx", "yaml", "yml",
+];
+
+/// The text of a file, if a shell may read it.
+fn shell_script(file: &Path) -> Option<String> {
+    let ends_like_other = |end: &OsStr| OTHER_LANGUAGES.iter().any(|other| end == *other);
+    let may_be = match first_line(file) {
+        Some(line) => line.split_ascii_whitespace().any(|word| {
+            Path::new(word).file_name().is_some_and(|name| SHELLS.iter().any(|one| name == *one))
+        }),
+        None => !file.extension().is_some_and(ends_like_other),
+    };
+    may_be.then_some(())?;
+    let mut bytes = Vec::new();
+    open_file(file).ok()?.take(SCRIPT_BYTES).read_to_end(&mut bytes).ok()?;
+    // Programs have such bytes.
+    (!bytes.contains(&0)).then(|| String::from_utf8_lossy(&bytes).into_owned())
 }
 
 /// What a file's content is known by. One that cannot be read can be run all the same, and is known by
@@ -334,6 +386,28 @@ mod tests {
         write(&place.join("more"), "", 0o644);
         let wanted = Runs { path: ["bin".to_owned()].into(), ..runs(&["./a.sh"], &[]) };
         assert_eq!(names(&wanted, &place), ["a.sh", "bin/tool", "inner", "more"]);
+    }
+
+    /// spec APPROVAL.69: What a script has its shell read by `source` or `.` counts among the files that a command
+    /// runs, and so does what is read there; where its name shows only when the script runs, a yes holds once.
+    #[test]
+    fn what_a_shell_reads_beside_its_script_counts_too() {
+        let (_directory, place) = place();
+        write(&place.join("a.sh"), "#!/bin/bash\n. ./lib.sh\ncd sub\nsource inner\n", 0o755);
+        write(&place.join("lib.sh"), "set -e\n. deep/more.conf\n", 0o644);
+        write(&place.join("deep/more.conf"), "X=1\n", 0o644);
+        write(&place.join("sub/inner"), "Y=2\n", 0o644);
+        write(&place.join("x.py"), "#!/usr/bin/python3\nsource = '$X'\nsource . $X\n", 0o755);
+        let wanted = runs(&["./a.sh", "x.py"], &[]);
+        assert_eq!(
+            names(&wanted, &place),
+            ["a.sh", "deep/more.conf", "lib.sh", "sub/inner", "x.py"]
+        );
+        let before = contents(&wanted, &params(&place));
+        fs::write(place.join("deep/more.conf"), "rm -rf /\n").unwrap();
+        assert_ne!(before, contents(&wanted, &params(&place)));
+        fs::write(place.join("lib.sh"), ". \"$(dirname \"$0\")/more\"\n").unwrap();
+        assert!(!files(&wanted, &params(&place)).complete);
     }
 
     #[test]

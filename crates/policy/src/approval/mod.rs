@@ -9,7 +9,7 @@ mod runs;
 mod store;
 
 pub use key::{ApprovalKey, Content};
-pub use runs::{Runs, runs};
+pub use runs::{Runs, runs, sourced};
 pub use store::{ApprovalStore, MAX_KEYS, MAX_ROOTS, Remembered, RootRefused};
 
 use crate::requirement::{ApprovalRequirement, BypassSandbox, Terms};

@@ -6,7 +6,7 @@
 
 use crate::command::{Connective, RedirectionKind, Shape, SimpleCommand, Word};
 use crate::rules::obeys_recipes;
-use crate::script::Reading;
+use crate::script::{Reading, read};
 use crate::wrapper::code::INTERPRETERS;
 use crate::wrapper::{base_name, shell_of, unwrapped, without_version};
 use std::collections::BTreeSet;
@@ -44,6 +44,42 @@ pub fn runs(reading: &Reading) -> Runs {
     }
     found.unknown |= goes_somewhere && !found.files.is_empty();
     found
+}
+
+/// Finds what a script has its shell read beside itself, as `source` and `.` do. What else it runs is not named: that
+/// is no part of the script.
+pub fn sourced(script: &str) -> Runs {
+    let reading = read(&["bash", "-c", script].map(str::to_owned));
+    let inside = unwrapped(&reading);
+    let all = reading.commands.iter().chain(inside.commands.iter().map(|(_, command)| command));
+    let mut found = Runs::default();
+    let mut is_lost = false;
+    for command in all {
+        is_lost |= !found.add_place(command) || command.is_not_searched();
+        let words = command.words.iter().map(|word| word.text.as_str());
+        let before = words.take_while(|word| matches!(*word, "builtin" | "command")).count();
+        let Some((program, arguments)) = command.words[before..].split_first() else { continue };
+        if !matches!(program.text.as_str(), "." | "source") {
+            continue;
+        }
+        match arguments.iter().find(|word| word.text != "--") {
+            Some(file) if is_known(file) && !file.text.starts_with('-') => {
+                found.files.insert(file.text.clone());
+                if !file.text.contains('/') {
+                    found.programs.insert(file.text.clone());
+                }
+            }
+            Some(_) => found.unknown = true,
+            None => {}
+        }
+    }
+    // Where the rest of the script is not searched, or goes somewhere, nobody knows what it reads there.
+    found.unknown |= is_lost && (!found.files.is_empty() || is_not_whole(&reading));
+    found
+}
+
+fn is_not_whole(reading: &Reading) -> bool {
+    reading.commands.iter().any(SimpleCommand::is_not_searched)
 }
 
 /// Programs that make a text of files or of their words, and nothing else.
@@ -355,7 +391,6 @@ fn reads_a_script(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::script::read;
 
     fn found(argv: &[&str]) -> Runs {
         let argv: Vec<String> = argv.iter().map(ToString::to_string).collect();
@@ -427,6 +462,26 @@ mod tests {
         let mut from = in_bash("make -C sub; env --chdir=deep ./x").from;
         from.dedup();
         assert_eq!(from, ["sub", "deep"]);
+    }
+
+    #[test]
+    fn what_a_script_has_its_shell_read_is_named() {
+        let script = "#!/bin/sh\nset -e\ncd sub\nif [ -e x ]; then . ./a.sh; fi\nsource ~/b\n\
+                      command . c.sh\nfor f in *; do cat \"$f\"; done\nfind . -name x\n./run it";
+        let found = sourced(script);
+        assert_named(&found, &["./a.sh", "~/b", "c.sh"]);
+        assert_eq!((found.files.len(), found.from.as_slice()), (3, &["sub".to_owned()][..]));
+        for script in
+            [". \"$DIR/a.sh\"", "source $(dirname $0)/a", "f() { . ./*.sh; }", "cd $X; . ./a"]
+        {
+            assert!(sourced(script).unknown, "{script}");
+        }
+        let long = format!("{}\n. ./late.sh", "echo hello\n".repeat(200_000));
+        assert!(sourced(&long).unknown);
+        for script in ["", "echo source $X", "cd $X; make", "./a $X", "\u{0}\u{1}(((("] {
+            let found = sourced(script);
+            assert!(!found.unknown && found.files.is_empty(), "{script}");
+        }
     }
 
     #[test]
