@@ -3,7 +3,7 @@
 mod place;
 mod steps;
 
-use crate::{exit, notes};
+use crate::{exit, notes, wrap};
 use place::Place;
 use sandgate_runtime::Runtime;
 use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
@@ -58,10 +58,12 @@ fn start(cli: &CliDemo) -> io::Result<()> {
     let asynchronous = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     asynchronous.block_on(async {
         let tour = Tour::begin(runtime, &place).await?;
-        say(steps::WELCOME)?;
+        let columns = wrap::columns(io::stdout());
+        say(&flowing(steps::WELCOME, columns))?;
         for (index, step) in steps::STEPS.iter().enumerate() {
             let title = format!("{} of {}  {}", index + 1, steps::STEPS.len(), step.title);
-            say(&format!("\n{}\n{}\n{}\n", title, "-".repeat(title.len()), step.about))?;
+            let (rule, about) = ("-".repeat(title.len()), flowing(step.about, columns));
+            say(&format!("\n{title}\n{rule}\n{about}"))?;
             match if waits { ask()? } else { Next::Go } {
                 Next::Go => say(&tour.take(step.what).await?)?,
                 Next::Skip => say("    skipped\n")?,
@@ -87,8 +89,37 @@ fn ask() -> io::Result<Next> {
     })
 }
 
+/// A paragraph, broken where the terminal ends; what is no terminal has it as it is written.
+fn flowing(text: &str, columns: Option<usize>) -> String {
+    let Some(columns) = columns else { return format!("{}\n", text.trim_end()) };
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    wrap::wrapped(&text, Some(columns.min(WIDEST)), 0) + "\n"
+}
+
+/// Longer lines are hard to read.
+const WIDEST: usize = 96;
+
 fn say(text: &str) -> io::Result<()> {
     let mut stdout = io::stdout().lock();
     stdout.write_all(text.as_bytes())?;
     stdout.flush()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// spec DEMO.4: At a terminal what is told of a step is broken between words where the terminal ends, and nowhere
+    /// else.
+    #[test]
+    fn a_paragraph_flows() {
+        for step in steps::STEPS {
+            let narrow = flowing(step.about, Some(40));
+            assert!(narrow.lines().all(|line| line.len() <= 40), "{narrow}");
+            let mut lines = narrow.lines().zip(narrow.lines().skip(1));
+            let next = |line: &str| line.split(' ').next().unwrap_or_default().len();
+            assert!(lines.all(|(line, after)| line.len() + 1 + next(after) > 40), "{narrow}");
+        }
+        assert_eq!(flowing("as it\nis", None), "as it\nis\n");
+    }
 }

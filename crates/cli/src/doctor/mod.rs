@@ -148,6 +148,15 @@ fn in_words(checks: &[Check], state: State, columns: Option<usize>) -> String {
             let _ = writeln!(text, "{indent}{DIM}{means}{DIM:#}");
         }
         for fix in &check.fix {
+            // A command is not broken, so that it can be copied; what is said of it may go below.
+            let fits = columns.is_none_or(|columns| margin + 2 + fix.len() <= columns);
+            let fix = match fix.split_once("   (") {
+                Some((command, about)) if !fits => {
+                    let about = wrap::wrapped(&format!("({about}"), columns, margin + 3);
+                    format!("{command}\n{indent}  {about}")
+                }
+                _ => fix.clone(),
+            };
             let _ = writeln!(text, "{indent}> {fix}");
         }
     }
@@ -160,4 +169,24 @@ fn in_words(checks: &[Check], state: State, columns: Option<usize>) -> String {
     };
     let _ = writeln!(text, "\n{end}");
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// spec DOC.9: On a narrow terminal a command that is advised stays in one piece, and what is said of it goes
+    /// below.
+    #[test]
+    fn what_is_said_of_a_command_goes_below_it() {
+        let fix = "export HOME=/home/you   (a directory that is there and yours)";
+        let check = Check::new("You", "home", State::Failed, "none").fix(fix);
+        let told = |columns| in_words(std::slice::from_ref(&check), State::Failed, columns);
+        assert!(told(None).contains(fix), "{}", told(None));
+        assert!(told(Some(100)).contains(fix), "{}", told(Some(100)));
+        let narrow = told(Some(40));
+        let below = "> export HOME=/home/you\n                (a directory that is\n                 \
+                     there and yours)\n";
+        assert!(narrow.contains(below), "{narrow}");
+    }
 }
