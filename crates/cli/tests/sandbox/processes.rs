@@ -314,6 +314,29 @@ fn a_stream_can_be_opened_by_its_name() {
     }
 }
 
+/// spec SANDBOX.57: That a stream which is open for reading cannot be opened for writing by its name is told.
+#[test]
+fn a_stream_that_cannot_be_opened_by_its_name_is_told() {
+    let cage = Cage::new();
+    let options = ["--full-auto", "--log-denials"];
+    for name in ["/dev/stdin", "/dev/fd/0", "/proc/self/fd/0", "/proc/thread-self/fd/0"] {
+        let script = format!("echo x >> {name} || echo y >> /dev/stdout");
+        let alone = cage.without_namespaces(&options, &script);
+        for mut command in [cage.command(&options, &script)].into_iter().chain(alone) {
+            fs::write(cage.outside("log"), "").unwrap();
+            let log = fs::OpenOptions::new().append(true).open(cage.outside("log")).unwrap();
+            command.stdin(fs::File::open(cage.outside("victim")).unwrap()).stdout(log);
+            let outcome = Running::start(&mut command).wait();
+            let victim = cage.outside("victim");
+            let told = format!("blocked: write {} (outside the writable roots)", victim.display());
+            assert!(outcome.stderr.contains(&told), "{name}: {command:?} {outcome:?}");
+            assert_eq!(outcome.stderr.matches("blocked: ").count(), 1, "{name}: {outcome:?}");
+            assert_eq!(fs::read_to_string(&victim).unwrap(), "before");
+            assert_eq!(fs::read_to_string(cage.outside("log")).unwrap(), "y\n");
+        }
+    }
+}
+
 /// spec SANDBOX.45: A command cannot push keystrokes into its terminal.
 #[test]
 fn keystrokes_cannot_be_pushed_into_the_terminal() {

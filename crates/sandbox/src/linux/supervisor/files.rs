@@ -11,11 +11,14 @@
 use super::calls::{FileCall, Where};
 use super::place::{Entry, Follow, Place, canonical, is_beneath, is_read_only, read_text};
 use super::text::PathText;
+use super::thread::duplicate;
 use super::{Answer, Scope};
 use crate::linux::Mode;
 use crate::sys::notify::{Asked, read_memory};
 use rustix::fd::{AsFd as _, BorrowedFd, OwnedFd};
-use rustix::fs::{AtFlags, CWD, FileType, OFlags, ResolveFlags, fstat, readlinkat_raw, statat};
+use rustix::fs::{
+    AtFlags, CWD, FileType, OFlags, ResolveFlags, fcntl_getfl, fstat, readlinkat_raw, statat,
+};
 use rustix::io::Errno;
 use sandgate_protocol::DeniedOperation as Operation;
 
@@ -124,12 +127,17 @@ impl Files<'_> {
         let only_new = creates && flags.contains(OFlags::EXCL);
         let stays = only_new || flags.contains(OFlags::NOFOLLOW);
         let follow = if stays { Follow::No } else { Follow::Yes };
+        if place.descriptor().is_some_and(|number| self.is_written(number)) {
+            return NOTHING;
+        }
         match (place.may_write(follow), self.scope.mode) {
             (Err(Errno::NOENT), _) if creates => self.open_new(place, follow),
             _ if only_new => NOTHING,
             // A file that is only created if it is missing, and read, is not changed.
             _ if !writes && !empties => NOTHING,
-            (Ok(()), Mode::Namespaces) => self.open_special(place, follow),
+            (Ok(()), Mode::Namespaces) => {
+                self.open_special(place, follow).or_else(|| self.open_again(place, follow))
+            }
             (Ok(()), Mode::LandlockOnly) | (Err(Errno::ROFS), Mode::Namespaces) => {
                 self.open_old(place, follow)
             }
@@ -168,8 +176,6 @@ impl Files<'_> {
     /// A pipe or a device, which is written to on a read-only mount as well: Landlock holds the one, and the
     /// mount the other, as one without devices.
     fn open_special(&mut self, place: &Place, follow: Follow) -> Option<Answer> {
-        /// The cage's own, where everything is allowed that is there.
-        const OWN: [&[u8]; 2] = [b"/dev", b"/proc"];
         let stays = AtFlags::SYMLINK_NOFOLLOW;
         let flags = if follow == Follow::No { stays } else { AtFlags::empty() };
         let found = statat(CWD, place.path(), flags).ok()?;
@@ -182,9 +188,42 @@ impl Files<'_> {
         let held = place.hold(follow).ok()?;
         canonical(held.as_fd(), self.target).then_some(())?;
         let path = self.target.as_bytes();
-        let is_open = self.scope.is_in_roots(path) || OWN.iter().any(|own| is_beneath(path, own));
+        let is_open = self.scope.is_in_roots(path) || is_own(path);
         let (operation, rule) = (Operation::Write, self.scope.rule_on(path));
         (!is_open).then_some(Answer::Refuse { errno: Errno::ACCESS, operation, rule })
+    }
+
+    /// A file that is open for reading, as standard input is, by the name of its descriptor. It was opened before the
+    /// cage was entered, so that no mount is in the way, and Landlock is.
+    fn open_again(&mut self, place: &Place, follow: Follow) -> Option<Answer> {
+        place.descriptor().filter(|_| follow == Follow::Yes)?;
+        (crate::sys::landlock_version() > 0).then_some(())?;
+        let held = place.hold(follow).ok()?;
+        let found = fstat(&held).ok()?;
+        let is_file = FileType::from_raw_mode(found.st_mode) == FileType::RegularFile;
+        // What has no name is on no disk.
+        (is_file && found.st_nlink > 0 && canonical(held.as_fd(), self.target)).then_some(())?;
+        let path = self.target.as_bytes();
+        let is_open = self.scope.is_in_roots(path) || is_own(path);
+        let (operation, rule) = (Operation::Write, self.scope.rule_on(path));
+        (!is_open).then_some(Answer::Refuse { errno: Errno::ACCESS, operation, rule })
+    }
+
+    /// Whether what is open under a number is open for writing, there or as a standard stream: that can be opened
+    /// again.
+    fn is_written(&self, number: i32) -> bool {
+        let same = |one: &OwnedFd, other: &OwnedFd| {
+            let [one, other] =
+                [one, other].map(|file| fstat(file).map(|at| (at.st_dev, at.st_ino)));
+            one.is_ok() && one == other
+        };
+        let writes = |file: &OwnedFd| {
+            let flags = OFlags::WRONLY | OFlags::RDWR;
+            fcntl_getfl(file).is_ok_and(|found| found.intersects(flags))
+        };
+        let Ok(file) = duplicate(self.asked.thread, number) else { return false };
+        let mut streams = (0..3).filter_map(|number| duplicate(self.asked.thread, number).ok());
+        writes(&file) || streams.any(|stream| writes(&stream) && same(&stream, &file))
     }
 
     /// A file that is not there, or a link to one that is not.
@@ -317,6 +356,11 @@ impl Files<'_> {
         let name = read_text(self.asked.thread, self.pointer(index), &mut bytes);
         name.is_some_and(|name| !name.is_empty())
     }
+}
+
+/// Whether a path is in what the cage has of its own, where everything is allowed that is there.
+fn is_own(path: &[u8]) -> bool {
+    [b"/dev".as_slice(), b"/proc"].into_iter().any(|own| is_beneath(path, own))
 }
 
 pub(super) fn kind(held: BorrowedFd<'_>) -> Option<FileType> {

@@ -37,6 +37,8 @@ pub(super) struct Place {
     base: usize,
     /// Whether links of `/proc` on its way are known to mean the same here and there.
     is_told_apart: bool,
+    /// The descriptor that it is a name of, like `/dev/stdin`.
+    descriptor: Option<i32>,
     pub(super) resolve: ResolveFlags,
 }
 
@@ -64,7 +66,7 @@ impl Place {
 
     const fn new() -> Self {
         let (text, resolve) = (PathText::new(), ResolveFlags::empty());
-        Self { text, base: 0, is_told_apart: false, resolve }
+        Self { text, base: 0, is_told_apart: false, descriptor: None, resolve }
     }
 
     /// A path as a thread has given it.
@@ -96,9 +98,16 @@ impl Place {
         if let Some((own, its)) = own_path(path) {
             self.is_told_apart = true;
             let mut directory = of_thread(thread)?;
+            let length = directory.as_bytes().len();
             self.text.replace_start(own.len(), directory.push(its)?.as_bytes())?;
+            self.descriptor = self.text.as_bytes().get(length..).and_then(descriptor);
         }
         Some(())
+    }
+
+    /// The descriptor of the process that it is a name of, if it is one.
+    pub(super) fn descriptor(&self) -> Option<i32> {
+        self.descriptor
     }
 
     /// The part that the process gave; empty when it gave a directory only.
@@ -210,9 +219,21 @@ fn read_some(thread: i32, address: u64, into: &mut [u8]) -> usize {
 /// The beginning of a path that leads through the process itself, and what it is in the thread's
 /// directory of `/proc`.
 fn own_path(path: &[u8]) -> Option<(&'static [u8], &'static [u8])> {
-    const OWN: [(&[u8], &[u8]); 3] =
-        [(b"/proc/self", b""), (b"/proc/thread-self", b""), (b"/dev/fd", b"/fd")];
+    const OWN: [(&[u8], &[u8]); 6] = [
+        (b"/proc/self", b""),
+        (b"/proc/thread-self", b""),
+        (b"/dev/fd", b"/fd"),
+        (b"/dev/stdin", b"/fd/0"),
+        (b"/dev/stdout", b"/fd/1"),
+        (b"/dev/stderr", b"/fd/2"),
+    ];
     OWN.into_iter().find(|(own, _)| is_beneath(path, own))
+}
+
+/// The descriptor that a path in a thread's directory of `/proc` stands for.
+fn descriptor(path: &[u8]) -> Option<i32> {
+    let number = path.strip_prefix(b"/fd/").filter(|number| number.iter().all(u8::is_ascii_digit));
+    std::str::from_utf8(number?).ok()?.parse().ok()
 }
 
 /// Writes down where something is. Says whether it is anywhere: pipes and the like have no path.
