@@ -141,7 +141,11 @@ pub(super) fn run(
     let (evidence, to_tell) = rustix::pipe::pipe().unwrap();
     let warden = in_process(|| {
         if setting.mode == Mode::Namespaces {
-            assert_eq!(Entry::new(network).enter(Of::Session).unwrap(), Mode::Namespaces);
+            let entry = Entry::new(network);
+            assert_eq!(entry.enter(Of::Session).unwrap(), Mode::Namespaces);
+            if entry.has_network_of_its_own() {
+                entry.make_network().unwrap();
+            }
             cage.settle(Mode::Namespaces, &reservations).unwrap();
             sys::unshare(UnshareFlags::NEWPID | UnshareFlags::NEWNS).unwrap();
         }
