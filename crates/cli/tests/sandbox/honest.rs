@@ -402,6 +402,43 @@ fn a_persons_own_terminal_has_job_control() {
     assert_eq!(outcome.stdout(), "job control works, exit code 7\n", "{}", told(&outcome));
 }
 
+/// spec SANDBOX.101: When the terminal is gone that sandgate leads the session of, its command is told so as a shell is,
+/// and ends unless it wants to stay.
+#[test]
+fn a_terminal_that_is_gone_ends_what_runs_there() {
+    if !have(&["bash", "python3"]) {
+        return;
+    }
+    const HANG_UP: &str = r"
+import os, pty, signal, sys
+
+# Nothing here takes this long unless it hangs.
+signal.alarm(60)
+pid, terminal = pty.fork()
+if pid == 0:
+    os.execv(sys.argv[1], sys.argv[1:])
+seen = b''
+while b'ready' not in seen:
+    seen += os.read(terminal, 4096)
+os.close(terminal)
+_, status = os.waitpid(pid, 0)
+print('exit code', os.waitstatus_to_exitcode(status))
+";
+    let cage = Cage::new();
+    for (script, code) in [
+        ("echo ready; sleep 1000", 129),
+        ("exec bash --norc --noprofile -ic 'sleep 1000 & echo ready; wait'", 129),
+        ("trap 'echo gone > told; exit 5' HUP; echo ready; while :; do sleep 0.01; done", 5),
+    ] {
+        let shell = cage.command(&["--full-auto"], script);
+        let mut person = crate::cage::again(&shell, &"python3".into());
+        person.args(["-c", HANG_UP]).arg(shell.get_program()).args(shell.get_args());
+        let outcome = Running::start(&mut person).wait();
+        assert_eq!(outcome.stdout(), format!("exit code {code}\n"), "{}", told(&outcome));
+    }
+    assert_eq!(std::fs::read_to_string(cage.ws("told")).unwrap(), "gone\n");
+}
+
 /// spec HONEST.4: Scripts of a shell work with here-documents, substituted processes, temporary files
 /// and background jobs, and a shell on a terminal has job control.
 #[test]

@@ -129,7 +129,12 @@ pub(super) fn next_signal(fd: BorrowedFd<'_>) -> Option<Signal> {
     let info: libc::signalfd_siginfo = unsafe { std::mem::transmute(bytes) };
     let number = info.ssi_signo.cast_signed();
     let from_process = info.ssi_code <= 0;
-    (number != libc::SIGCHLD && from_process).then(|| Signal::from_named_raw(number)).flatten()
+    // But when the terminal is gone, the kernel says so to nobody but who leads its session.
+    let hung_up =
+        number == libc::SIGHUP && rustix::process::getsid(None) == Ok(rustix::process::getpid());
+    (number != libc::SIGCHLD && (from_process || hung_up))
+        .then(|| Signal::from_named_raw(number))
+        .flatten()
 }
 
 /// Blocks every signal and sets every handler back to the default.
