@@ -32,8 +32,9 @@ pub(super) fn measure(session: &mut Session) {
     session.take("make -j2 of 40 files", compile::make);
     session.take("cargo build --offline", compile::cargo);
     session.take("memory of an idle cage", memory::idle);
-    session.take("a workspace of many files", many_files::measure);
     if !session.is_lent() {
         session.take_all("all of this as an ordinary user", ordinary_user::measure);
     }
+    // Last, because the disk is busy for a while when so many files have been removed.
+    session.take("a workspace of many files", many_files::measure);
 }
