@@ -14,8 +14,8 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::LazyLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{LazyLock, OnceLock};
 
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -416,18 +416,14 @@ const BASH_AS_SH: Shell = Shell { path: "/bin/bash", name: "sh", arguments: &["-
 const ZSH: Shell = Shell { path: "/bin/zsh", name: "zsh", arguments: &["-f", "-c"] };
 
 /// The directory that holds nothing but tracers.
-fn tracers() -> &'static Path {
-    static TRACERS_HOME: OnceLock<tempfile::TempDir> = OnceLock::new();
-    let home = TRACERS_HOME.get_or_init(|| {
-        let home = tempfile::tempdir().expect("a directory for tracers");
-        for name in TRACERS.iter().chain(&["in", "if", "done", "time", "a", "b"]) {
-            let path = home.path().join(name);
-            fs::write(&path, TRACER).expect("a tracer is written");
-            fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("it can be run");
-        }
-        home
-    });
-    home.path()
+fn tracers() -> tempfile::TempDir {
+    let home = tempfile::tempdir().expect("a directory for tracers");
+    for name in TRACERS.iter().chain(&["in", "if", "done", "time", "a", "b"]) {
+        let path = home.path().join(name);
+        fs::write(&path, TRACER).expect("a tracer is written");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("it can be run");
+    }
+    home
 }
 
 /// What really happened.
@@ -465,7 +461,7 @@ fn confined_to(place: &Path) -> Command {
     command
 }
 
-fn run(shell: &Shell, script: &str) -> Run {
+fn run(shell: &Shell, script: &str, tracers: &Path) -> Run {
     let place = tempfile::tempdir().expect("a place to run in");
     let work = place.path().join("work");
     fs::create_dir(&work).expect("a directory to run in");
@@ -477,7 +473,7 @@ fn run(shell: &Shell, script: &str) -> Run {
         .args(shell.arguments)
         .arg(script)
         .env_clear()
-        .env("PATH", tracers())
+        .env("PATH", tracers)
         .env("HOME", place.path())
         .env("TRACE", &trace)
         .current_dir(&work)
@@ -544,14 +540,14 @@ fn all_were_read(calls: &[Vec<String>], taken: &mut [bool], read: &[&[Word]], ho
 }
 
 /// Counts the scripts that were understood, so that a parser that refuses everything does not pass.
-fn check(shell: &Shell, script: &str, understood: &AtomicUsize) -> TestCaseResult {
+fn check(shell: &Shell, script: &str, tracers: &Path, understood: &AtomicUsize) -> TestCaseResult {
     let argv = [shell.name, "-c", script].map(str::to_owned);
     let reading = script::read(&argv);
     if reading.opaque.is_some() || script.contains('\0') {
         return Ok(());
     }
     understood.fetch_add(1, Ordering::Relaxed);
-    let real = run(shell, script);
+    let real = run(shell, script, tracers);
     let read: Vec<&[Word]> = reading.commands.iter().map(past_command).collect();
     if !all_were_read(&real.calls, &mut vec![false; read.len()], &read, &real.home) {
         return Err(TestCaseError::fail(format!(
@@ -583,8 +579,9 @@ fn hold_against(shell: &Shell, cases: u32) {
         std::env::var("PROPTEST_CASES").ok().and_then(|it| it.parse().ok()).unwrap_or(cases);
     let config = ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() };
     let understood = AtomicUsize::new(0);
-    let outcome =
-        TestRunner::new(config).run(&scripts(), |script| check(shell, &script, &understood));
+    let tracers = tracers();
+    let check = |script: String| check(shell, &script, tracers.path(), &understood);
+    let outcome = TestRunner::new(config).run(&scripts(), check);
     let understood = understood.into_inner();
     println!("{}: {understood} of {cases} scripts were understood", shell.name);
     if let Err(error) = outcome {
