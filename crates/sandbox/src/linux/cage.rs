@@ -70,14 +70,13 @@ impl Cage {
         if layout.absent.len() > MOST_KEPT_FREE {
             return Err(CageError::TooManyNames);
         }
-        let is_root = rustix::process::geteuid().is_root();
         let mut places = Places::new();
         let mut rules =
             |on| Rules::plan(layout, network, on, &mut places).map_err(CageError::Landlock);
         let namespaces = (rules(On::Namespaces)?, seccomp::programs(Beneath::Namespaces, network)?);
         let alone = (rules(On::Host)?, seccomp::programs(Beneath::LandlockOnly, network)?);
-        let inside = Inside::new(is_root, network, namespaces, alone, layout)
-            .map_err(|_| CageError::TooMuch)?;
+        let inside =
+            Inside::new(network, namespaces, alone, layout).map_err(|_| CageError::TooMuch)?;
         Ok(Self {
             steps: steps(layout)?,
             absent: layout

@@ -254,10 +254,6 @@ pub(super) fn place(mount: &OwnedFd, target: &OwnedFd) -> Result<(), Errno> {
     move_mount(mount, c"", target, c"", flags)
 }
 
-pub(super) fn protect(path: &CStr) -> Result<(), Errno> {
-    protect_opened(&open_same(path, None)?)
-}
-
 fn protect_opened(target: &OwnedFd) -> Result<(), Errno> {
     let copy = copy_of(target)?;
     sys::mount_attributes(&copy, c"", sys::READ_ONLY)?;

@@ -1,13 +1,12 @@
 //! What a cage needs once its session has begun: rules, filters and names, without a pointer, so that
 //! it can be kept while everything else of the host's memory goes. Using it allocates nothing.
 
-use super::enter::{Mode, Stuck, protect};
+use super::enter::{Mode, Stuck};
 use super::landlock::{On, Rules, StreamsOf};
 use super::seccomp::Programs;
 use super::supervisor::Scope;
 use crate::{Layout, sys};
 use rustix::fd::{AsFd as _, OwnedFd};
-use rustix::io::Errno;
 use rustix::mount::{MountFlags, mount};
 use sandgate_protocol::NetworkAccess;
 use std::ffi::CStr;
@@ -21,7 +20,6 @@ const MAX_CODE: usize = 1024;
 /// The inside of a cage.
 #[derive(Debug, Clone, Copy)]
 pub struct Inside {
-    pub(super) is_root: bool,
     pub(super) network: NetworkAccess,
     namespaces: Means,
     alone: Means,
@@ -66,7 +64,6 @@ pub struct JobRules {
 
 impl Inside {
     pub(super) fn new(
-        is_root: bool,
         network: NetworkAccess,
         namespaces: (Rules, &Programs),
         alone: (Rules, &Programs),
@@ -85,16 +82,7 @@ impl Inside {
         let roots = Paths::new(layout.writable_roots().iter().map(|root| root.path.as_path()))?;
         let sockets = Paths::new(layout.sockets().iter().map(PathBuf::as_path))?;
         let nameservers = nameservers();
-        Ok(Box::new(Self {
-            is_root,
-            network,
-            namespaces,
-            alone,
-            code,
-            roots,
-            sockets,
-            nameservers,
-        }))
+        Ok(Box::new(Self { network, namespaces, alone, code, roots, sockets, nameservers }))
     }
 
     fn means(&self, mode: Mode) -> &Means {
@@ -117,7 +105,7 @@ impl Inside {
     pub fn prepare_job(&self, mode: Mode, streams: StreamsOf) -> Result<JobRules, Stuck> {
         let on = match mode {
             Mode::Namespaces => {
-                self.mount_proc()?;
+                Self::mount_proc()?;
                 On::Namespaces
             }
             Mode::LandlockOnly => On::Host,
@@ -125,23 +113,12 @@ impl Inside {
         Ok(JobRules { mode, files: self.means(mode).rules.make(on, streams)? })
     }
 
-    fn mount_proc(&self) -> Result<(), Stuck> {
-        // Some of its files belong to the caller's session, to the guard, or to the whole machine.
+    fn mount_proc() -> Result<(), Stuck> {
+        // Some of its files belong to the caller's session, to the guard, or to the whole machine, whose switches ask
+        // for the user's number only: root's is the right one.
         let flags =
             MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC | MountFlags::RDONLY;
-        mount(c"proc", c"/proc", c"proc", flags, None).map_err(Stuck::at("mount /proc"))?;
-        if self.is_root {
-            // The kernel's switches ask for the user's number only, and root's is the right one.
-            for path in
-                [c"/proc/sys", c"/proc/sysrq-trigger", c"/proc/irq", c"/proc/bus", c"/proc/fs"]
-            {
-                match protect(path) {
-                    Ok(()) | Err(Errno::NOENT) => {}
-                    Err(errno) => return Err(Stuck::at("protect the kernel's switches")(errno)),
-                }
-            }
-        }
-        Ok(())
+        mount(c"proc", c"/proc", c"proc", flags, None).map_err(Stuck::at("mount /proc"))
     }
 
     /// Gives up every right for good. For the process that is about to execute the command. What it
