@@ -28,7 +28,8 @@ fn mode(path: &Path) -> u32 {
 
 /// All files below a directory that have this text in them.
 fn files_with(directory: &Path, text: &str) -> Vec<String> {
-    let grep = Command::new("grep").args(["-rlaF", text]).arg(directory).output().unwrap();
+    // A token may begin with a dash.
+    let grep = Command::new("grep").args(["-rlaF", "-e", text]).arg(directory).output().unwrap();
     String::from_utf8(grep.stdout).unwrap().lines().map(str::to_owned).collect()
 }
 
