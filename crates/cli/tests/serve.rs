@@ -347,11 +347,8 @@ fn on_all_addresses_the_address_that_is_told_works() {
     served.running.wait();
 }
 
-/// spec HTTP.35: Each question that comes is told in a line where the server was started.
-#[test]
-fn a_question_that_waits_is_told_in_the_servers_terminal() {
-    let world = World::new();
-    let served = Served::start(&world, &["--ask-for-approval", "untrusted"]);
+/// An agent asks for something, and the person says no.
+fn asks_and_hears_a_no(served: &Served) {
     let call = json!({ "arguments": { "command": ["touch", "made"] } });
     std::thread::scope(|scope| {
         let calling = scope.spawn(|| served.post(&served.requester, "/tools/shell", &call));
@@ -360,6 +357,14 @@ fn a_question_that_waits_is_told_in_the_servers_terminal() {
         assert_eq!(served.post(&served.approver, &path, &no).status, 204);
         calling.join().unwrap();
     });
+}
+
+/// spec HTTP.35: Each question that comes is told in a line where the server was started.
+#[test]
+fn a_question_that_waits_is_told_in_the_servers_terminal() {
+    let world = World::new();
+    let served = Served::start(&world, &["--ask-for-approval", "untrusted"]);
+    asks_and_hears_a_no(&served);
     served.running.signal(Signal::TERM);
     let outcome = served.running.wait();
     let told = outcome.stderr.matches("a question waits: touch made").count();
@@ -379,14 +384,7 @@ fn a_full_pipe_behind_standard_error_holds_nobody_up() {
     while (&pipe).write(&[b'x'; 4096]).is_ok() {}
     while (&pipe).write(b"x").is_ok() {}
     for _ in 0..2 {
-        let call = json!({ "arguments": { "command": ["touch", "made"] } });
-        std::thread::scope(|scope| {
-            let calling = scope.spawn(|| served.post(&served.requester, "/tools/shell", &call));
-            let path = format!("/approvals/{}", served.question()["id"].as_str().unwrap());
-            let no = json!({ "decision": "denied" });
-            assert_eq!(served.post(&served.approver, &path, &no).status, 204);
-            calling.join().unwrap();
-        });
+        asks_and_hears_a_no(&served);
     }
     served.running.signal(Signal::TERM);
     let ended = eventually("it ends", || served.running.child.try_wait().unwrap());

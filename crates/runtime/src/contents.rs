@@ -184,8 +184,9 @@ impl Search {
     /// What a script has its shell read beside itself.
     fn add_sourced(&mut self, file: &Path) {
         let Some(text) = shell_script(file) else { return };
-        let sourced = sourced(&text);
-        self.complete &= !sourced.unknown;
+        let sourced = sourced(&String::from_utf8_lossy(&text));
+        // Shells read on where we stop, and pass over what separates for us.
+        self.complete &= !sourced.unknown && text.len() < SCRIPT_BYTES && !text.contains(&0);
         let bases = self.bases.len();
         for place in &sourced.from {
             let further: Vec<PathBuf> =
@@ -239,7 +240,7 @@ fn first_line(file: &Path) -> Option<String> {
 }
 
 /// How much of a script is searched for what its shell reads.
-const SCRIPT_BYTES: u64 = 1 << 20;
+const SCRIPT_BYTES: usize = 1 << 20;
 
 /// Shells that have `source` or `.`.
 const SHELLS: &[&str] = &["ash", "bash", "busybox", "dash", "ksh", "mksh", "sh", "zsh"];
@@ -250,8 +251,8 @@ const OTHER_LANGUAGES: &[&str] = &[
     "rb", "rs", "scala", "so", "swift", "toml", "ts", "tsx", "yaml", "yml",
 ];
 
-/// The text of a file, if a shell may read it.
-fn shell_script(file: &Path) -> Option<String> {
+/// The beginning of a file, if a shell may read it.
+fn shell_script(file: &Path) -> Option<Vec<u8>> {
     let ends_like_other = |end: &OsStr| OTHER_LANGUAGES.iter().any(|other| end == *other);
     let may_be = match first_line(file) {
         Some(line) => line.split_ascii_whitespace().any(|word| {
@@ -261,9 +262,9 @@ fn shell_script(file: &Path) -> Option<String> {
     };
     may_be.then_some(())?;
     let mut bytes = Vec::new();
-    open_file(file).ok()?.take(SCRIPT_BYTES).read_to_end(&mut bytes).ok()?;
-    // Programs have such bytes.
-    (!bytes.contains(&0)).then(|| String::from_utf8_lossy(&bytes).into_owned())
+    open_file(file).ok()?.take(SCRIPT_BYTES as u64).read_to_end(&mut bytes).ok()?;
+    (!bytes.starts_with(b"\x7fELF")).then_some(())?;
+    Some(bytes)
 }
 
 /// What a file's content is known by. One that cannot be read can be run all the same, and is known by
@@ -408,6 +409,13 @@ mod tests {
         assert_ne!(before, contents(&wanted, &params(&place)));
         fs::write(place.join("lib.sh"), ". \"$(dirname \"$0\")/more\"\n").unwrap();
         assert!(!files(&wanted, &params(&place)).complete);
+        let long = format!("#!/bin/bash\n{}. ./lib.sh\n", ":\n".repeat(SCRIPT_BYTES / 2));
+        for (script, complete) in
+            [("true\n", true), (&*long, false), ("so\0urce ./lib.sh\n", false)]
+        {
+            fs::write(place.join("lib.sh"), script).unwrap();
+            assert_eq!(files(&wanted, &params(&place)).complete, complete);
+        }
     }
 
     #[test]

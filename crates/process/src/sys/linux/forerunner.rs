@@ -9,6 +9,7 @@
 //! Which namespaces a cage has depends on hardly anything, so a program that is about to confine something
 //! can send one ahead before it knows what.
 
+use super::host::packet_pair;
 use super::nursery::Allowed;
 use super::raw::{self, ChildStack, Forked, NeverReturn};
 use crate::sys::{LaunchError, Stage};
@@ -16,8 +17,8 @@ use rustix::event::{EventfdFlags, eventfd};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::net::{
-    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
-    SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recvmsg, sendmsg, socketpair,
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
 };
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_getcpu, sched_setaffinity};
@@ -201,7 +202,7 @@ impl Forerunner {
         let go = eventfd(0, EventfdFlags::CLOEXEC)?;
         let entry = Entry::new(network);
         let later = of == Of::Session && entry.has_network_of_its_own();
-        let (hands_over, waits) = later.then(seqpacket_pair).transpose()?.unzip();
+        let (hands_over, waits) = later.then(packet_pair).transpose()?.unzip();
         let maker = rustix::process::getpid();
         let errand = Box::new(Errand {
             orders: Orders { entry, of, maker, go, network: hands_over },
@@ -351,10 +352,6 @@ fn die_with(maker: Pid) -> Result<(), Stuck> {
         // It was gone before the line above could take effect.
         false => raw::exit_now(137),
     }
-}
-
-fn seqpacket_pair() -> Result<(OwnedFd, OwnedFd), Errno> {
-    socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
 }
 
 fn is_told(go: &OwnedFd) -> bool {

@@ -215,7 +215,7 @@ impl Nursery {
         launch: &Launch<'_>,
     ) -> Result<Attempt, LaunchError> {
         let (mut request, strings) = Request::describe(launch.env).map_err(set_up)?;
-        let (control, theirs) = packet_pair().map_err(set_up)?;
+        let (control, theirs) = packet_pair().map_err(|errno| set_up(errno.into()))?;
         let ends = Ends::connect(launch.stdio).map_err(set_up)?;
         if ends.terminal.is_some() {
             request.streams = Streams::Terminal;
@@ -300,7 +300,7 @@ impl Line {
         let mut ahead = allowed.send_ahead(None, site.network(), Of::Session)?;
         let mut network = ahead.network_to_come();
         cage = site.build().map_err(cannot_build)?;
-        let (ours, theirs) = packet_pair().map_err(set_up)?;
+        let (ours, theirs) = packet_pair().map_err(|errno| set_up(errno.into()))?;
         let mut names = cage.reservations().map_err(cannot_keep_free)?;
         let leftovers = names.leftovers().map_err(cannot_build)?;
         let mut keep = vec![theirs.as_raw_fd()];
@@ -436,9 +436,8 @@ impl Line {
     }
 }
 
-pub(super) fn packet_pair() -> io::Result<(OwnedFd, OwnedFd)> {
-    let kind = SocketType::SEQPACKET;
-    Ok(socketpair(AddressFamily::UNIX, kind, SocketFlags::CLOEXEC, None)?)
+pub(super) fn packet_pair() -> Result<(OwnedFd, OwnedFd), Errno> {
+    socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
 }
 
 pub(super) fn cannot_build(
