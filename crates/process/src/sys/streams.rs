@@ -217,7 +217,11 @@ fn winsize(size: TerminalSize) -> Winsize {
 /// Hands our end of something to the runtime. It is a file description of its own, so the other
 /// side does not see that it does not block.
 pub(super) fn watch(fd: OwnedFd) -> io::Result<Arc<AsyncFd<OwnedFd>>> {
+    watch_for(fd, Interest::READABLE | Interest::WRITABLE)
+}
+
+pub(super) fn watch_for(fd: OwnedFd, interest: Interest) -> io::Result<Arc<AsyncFd<OwnedFd>>> {
     rustix::io::ioctl_fionbio(fd.as_fd(), true)?;
     // SAFETY: an owned descriptor stays open, and stays the same one, until it is dropped.
-    Ok(Arc::new(unsafe { AsyncFd::register(fd) }?))
+    Ok(Arc::new(unsafe { AsyncFd::register_with_interest(fd, interest) }?))
 }

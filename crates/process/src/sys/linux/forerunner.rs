@@ -11,6 +11,7 @@
 
 use super::host::packet_pair;
 use super::nursery::Allowed;
+use super::processor;
 use super::raw::{self, ChildStack, Forked, NeverReturn};
 use crate::sys::{LaunchError, Stage};
 use rustix::event::{EventfdFlags, eventfd};
@@ -21,7 +22,6 @@ use rustix::net::{
     SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
 };
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
-use rustix::thread::{CpuSet, sched_getaffinity, sched_getcpu, sched_setaffinity};
 use sandgate_protocol::NetworkAccess;
 use sandgate_sandbox::linux::{Entry, Mode, Of, Stuck, join_network};
 use std::ffi::{c_int, c_void};
@@ -224,7 +224,7 @@ impl Forerunner {
         });
         ahead.pid = Pid::from_raw(started?);
         if let Some(pid) = ahead.pid {
-            apart(pid);
+            processor::begin_apart(pid);
         }
         Ok(ahead)
     }
@@ -312,35 +312,11 @@ extern "C" fn run_ahead(errand: *mut c_void) -> c_int {
     if let (Mode::Namespaces, Ok(forked), Some(to)) = (mode, forked, network) {
         // It has work to do meanwhile.
         if let Some(forked) = Pid::from_raw(forked) {
-            apart(forked);
+            processor::begin_apart(forked);
         }
         hand_over(&entry.make_network(), to);
     }
     raw::exit_now(0);
-}
-
-/// Has a new process begin on another processor than this one's, if it may use any. Some kernels leave it where
-/// it was made although others are idle, and it would begin when its maker waits for it. It may use the same ones as
-/// this thread afterwards.
-fn apart(pid: Pid) {
-    let Ok(allowed) = sched_getaffinity(None) else { return };
-    let mut others = allowed;
-    let here = sched_getcpu();
-    if here < CpuSet::MAX_CPU {
-        others.unset(here);
-    }
-    // Where there is no other one, or nobody may say so, it stays.
-    if others.count() == 0 || sched_setaffinity(Some(pid), &others).is_err() {
-        return;
-    }
-    // Whoever may use all that are there may use those that are added later.
-    let mut every = CpuSet::new();
-    (0..CpuSet::MAX_CPU).for_each(|number| every.set(number));
-    let as_before = sched_setaffinity(Some(pid), &every).is_ok()
-        && sched_getaffinity(Some(pid)).is_ok_and(|now| now == allowed);
-    if !as_before {
-        let _ = sched_setaffinity(Some(pid), &allowed);
-    }
 }
 
 /// Ends with the process that made this one.
@@ -362,6 +338,7 @@ fn is_told(go: &OwnedFd) -> bool {
 mod tests {
     use super::*;
     use rustix::process::test_kill_process;
+    use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
     #[test]
     fn what_it_forks_knows_what_was_found_meanwhile_and_is_our_child() {

@@ -1,6 +1,6 @@
 //! The host's side: starts the nursery, sends it requests, and starts it anew if it was killed.
 
-use super::job::{First, Job, Word};
+use super::job::{self, First, Job, Word};
 use super::nursery::{self, Allowed, become_nursery};
 use super::raw::{self, Forked};
 use super::wire::{REPLY_BYTES, REQUEST_FDS, Request, Streams};
@@ -225,6 +225,8 @@ impl Nursery {
             End::HostStdin => rustix::stdio::stdin(),
             End::Owned(fd) => fd.as_fd(),
         });
+        // Whoever takes the request finds its strings there.
+        let unsent = job::send_ahead(&control, &strings);
         let fds = [theirs.as_fd(), stdin, stdout, stderr];
         if !line.send(request, &fds).map_err(set_up)? {
             return Ok(Attempt::Deserted);
@@ -232,7 +234,7 @@ impl Nursery {
         // Our copies must go now, or the pipes would never end and the warden's end never be missed.
         drop((ends.theirs, theirs));
         let cage = line.names.is_some().then(|| Arc::clone(line));
-        match Job::started(cage, control, &strings).await? {
+        match Job::started(cage, control, unsent).await? {
             First::Lost => Ok(Attempt::Lost),
             First::Unmoved => Ok(Attempt::Unmoved),
             First::Running(job) => Ok(Attempt::Launched(Box::new(Launched {

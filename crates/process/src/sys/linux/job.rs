@@ -3,7 +3,7 @@
 use super::host::Line;
 use super::wire::{Order, PACKET_BYTES, REPLY_BYTES, Reply};
 use crate::handle::Exit;
-use crate::sys::streams::watch;
+use crate::sys::streams::watch_for;
 use crate::sys::{Ended, Held, LaunchError, Stage};
 use rustix::fd::OwnedFd;
 use rustix::net::{SendFlags, send};
@@ -107,11 +107,17 @@ impl Job {
     pub(super) async fn started(
         cage: Option<Arc<Line>>,
         control: OwnedFd,
-        strings: &[u8],
+        unsent: &[u8],
     ) -> Result<First, LaunchError> {
-        let control = watch(control).map_err(|e| LaunchError::new(Stage::SetUp, e))?;
+        // Who has sent everything does not want to hear of every packet that is read.
+        let interest = match unsent {
+            [] => Interest::READABLE,
+            _ => Interest::READABLE | Interest::WRITABLE,
+        };
+        let control = watch_for(control, interest);
+        let control = control.map_err(|e| LaunchError::new(Stage::SetUp, e))?;
         let taken = async {
-            for packet in strings.chunks(PACKET_BYTES) {
+            for packet in unsent.chunks(PACKET_BYTES) {
                 // Whoever stops listening half way has said why.
                 if send_packet(&control, packet).await.is_err() {
                     break;
@@ -224,6 +230,19 @@ impl Job {
             cage.stays();
         }
     }
+}
+
+/// Sends what there is room for of a request's strings, before anybody reads them. Gives back the rest.
+pub(super) fn send_ahead<'a>(control: &OwnedFd, strings: &'a [u8]) -> &'a [u8] {
+    let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
+    let mut unsent = strings;
+    for packet in strings.chunks(PACKET_BYTES) {
+        if rustix::io::retry_on_intr(|| send(control, packet, flags)).is_err() {
+            break;
+        }
+        unsent = unsent.get(packet.len()..).unwrap_or_default();
+    }
+    unsent
 }
 
 async fn send_packet(control: &AsyncFd<OwnedFd>, packet: &[u8]) -> io::Result<()> {

@@ -25,6 +25,7 @@ pub(crate) mod in_place;
 mod job;
 mod nursery;
 mod plan;
+mod processor;
 mod raw;
 mod sight;
 mod tick;

@@ -9,7 +9,7 @@ use super::plan::Failure;
 use super::raw::{self, Forked, NeverReturn};
 use super::warden::Caged;
 use super::wire::{REQUEST_FDS, Reply, Request};
-use super::{forget, warden};
+use super::{forget, processor, warden};
 use crate::sys::Stage;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd, RawFd};
@@ -260,6 +260,10 @@ impl<'a> Nursery<'a> {
             }
             Ok(Forked::Parent(pid)) => {
                 self.idle = Pid::from_raw(pid);
+                if let Some(idle) = self.idle {
+                    // The other processors have commands to run.
+                    processor::begin_here(idle);
+                }
                 if let Some(slot) = self.wardens.get_mut(slot) {
                     *slot = self.idle;
                 }

@@ -3,7 +3,7 @@
 use super::raw;
 use super::wire::{Request, Streams};
 use crate::sys::Stage;
-use rustix::fd::{BorrowedFd, OwnedFd};
+use rustix::fd::BorrowedFd;
 use rustix::io::Errno;
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
 use sandgate_sandbox::linux::Stuck;
@@ -101,7 +101,11 @@ impl Strings {
     }
 
     /// Takes a request's strings off the job's socket.
-    pub(super) fn receive(&mut self, request: Request, control: &OwnedFd) -> Result<(), Failure> {
+    pub(super) fn receive(
+        &self,
+        request: Request,
+        control: BorrowedFd<'_>,
+    ) -> Result<(), Failure> {
         let set_up = Failure::at(Stage::SetUp);
         let wanted = request.len as usize;
         if wanted > self.size {

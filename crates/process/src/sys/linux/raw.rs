@@ -9,6 +9,7 @@ use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
 use rustix::process::Signal;
 use std::ffi::{c_char, c_int, c_long, c_void};
 use std::ptr;
+use std::sync::atomic::AtomicU32;
 
 /// Which side of a fork this is.
 pub(super) enum Forked {
@@ -60,6 +61,13 @@ pub(super) fn part_with_descriptors() -> Result<(), Errno> {
     // SAFETY: closes no descriptor, because none has this number.
     let result = unsafe { libc::syscall(libc::SYS_close_range, none, none, UNSHARE) };
     if result == 0 { Ok(()) } else { Err(last_errno()) }
+}
+
+/// Has the kernel write 0 to a number in memory that this process shares with another, and wake whoever waits for it by
+/// a futex, when this one does not share it any more: it has executed a program, or has ended.
+pub(super) fn clear_when_gone(number: &AtomicU32) {
+    // SAFETY: the kernel writes only to a number that others change too; where nobody shares it, it does not.
+    unsafe { libc::syscall(libc::SYS_set_tid_address, number.as_ptr()) };
 }
 
 /// Lets no other process of this user look into this one, or trace it.

@@ -8,8 +8,8 @@ use super::children::{self, Found, Reaped};
 use super::nursery::receive;
 use super::plan::{Failure, Plan, Strings};
 use super::raw::{self, ChildStack, NeverReturn};
-use super::vestibule::{Session, Vestibule};
-use super::wire::{Order, Reply, Request};
+use super::vestibule::{self, Awaited, Came, Executed, Session};
+use super::wire::{Order, REQUEST_FDS, Reply, Request};
 use crate::handle::Exit;
 use crate::sys::{Ended, Held, Stage};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -48,22 +48,56 @@ pub(super) fn serve(
         // The nursery keeps the names of the cage. Nobody may be in there without it.
         let _ = rustix::process::set_parent_process_death_signal(Some(Signal::KILL));
     }
-    let mut start = match caged {
-        None => match ChildStack::map() {
-            Ok(stack) => Start::Plain(stack),
-            Err(_) => raw::exit_now(1),
-        },
-        Some(caged) => Start::Caged(caged, open_vestibule(caged, Session::Own)),
+    let (control, started) = match caged {
+        None => serve_plain(requests),
+        Some(caged) => serve_caged(requests, caged),
     };
-    let Some((request, [control, stdin, stdout, stderr])) = receive(requests, RecvFlags::empty())
-    else {
-        raw::exit_now(0);
-    };
-    let mut taken = Taken(Some(taken));
-    let started = start.run(request, &control, Some([stdin, stdout, stderr]), &mut taken);
-    taken.say();
+    // The next warden may be made. Not earlier: this one's command would have to wait for it.
+    let _ = rustix::io::write(taken, b"t");
     watch_over(started, control, child_signals, caged, Front::Host);
     raw::exit_now(0);
+}
+
+/// Starts the first command that is asked for, which nothing confines.
+fn serve_plain(requests: BorrowedFd<'_>) -> (OwnedFd, Result<Started, Failure>) {
+    let Ok(stack) = ChildStack::map() else { raw::exit_now(1) };
+    let (request, [control, stdio @ ..]) = next_request(requests);
+    let start = || -> Result<Started, Failure> {
+        let strings = Strings::room_for(request)?;
+        strings.receive(request, control.as_fd())?;
+        say_taken(control.as_fd());
+        let plan = Plan::lay_out(request, &strings)?;
+        let stdio = stdio.each_ref().map(AsFd::as_fd);
+        let pid = Beginning { plan, request, stdio, warden: None, failure: None }.start(&stack)?;
+        let outer_pid = pid.as_raw_nonzero().get();
+        Ok(Started { pid, outer_pid, held: Held::default(), listener: None })
+    };
+    let started = start();
+    (control, started)
+}
+
+/// The same in a cage.
+fn serve_caged(
+    requests: BorrowedFd<'_>,
+    Caged { inside, mode }: Caged<'_>,
+) -> (OwnedFd, Result<Started, Failure>) {
+    let awaited = Awaited::On(requests);
+    match vestibule::become_command(inside, mode, Session::Own, awaited) {
+        Came::Executed(control, executed) => (control, Ok(Started::in_cage(executed, mode))),
+        Came::Failed(control, failure) => (control, Err(failure)),
+        Came::Unfit(failure) => {
+            let (_, [control, ..]) = next_request(requests);
+            (control, Err(failure))
+        }
+        Came::Unused => raw::exit_now(0),
+    }
+}
+
+fn next_request(requests: BorrowedFd<'_>) -> (Request, [OwnedFd; REQUEST_FDS]) {
+    match receive(requests, RecvFlags::empty()) {
+        Some(asked) => asked,
+        None => raw::exit_now(0),
+    }
 }
 
 /// Becomes the warden of one command in the terminal of the program that forked it. Returns when
@@ -71,21 +105,22 @@ pub(super) fn serve(
 pub(super) fn serve_terminal(control: OwnedFd, request: Request, caged: Caged<'_>) -> bool {
     let _ = rustix::thread::set_name(c"sg-warden");
     let Ok(child_signals) = prepare() else { raw::exit_now(1) };
-    let vestibule = open_vestibule(caged, Session::Guards);
-    // Whoever kills the group that the command is in must not kill its guard too.
-    let _ = rustix::process::setpgid(None, None);
-    let mut start = Start::Caged(caged, vestibule);
-    let started = start.run(request, &control, None, &mut Taken(None));
+    let awaited = Awaited::This(request, control);
+    let (control, started) =
+        match vestibule::become_command(caged.inside, caged.mode, Session::Guards, awaited) {
+            Came::Executed(control, executed) => {
+                (control, Ok(Started::in_cage(executed, caged.mode)))
+            }
+            Came::Failed(control, failure) => (control, Err(failure)),
+            // It was asked for, so that nothing else can have come of it.
+            Came::Unfit(_) | Came::Unused => raw::exit_now(1),
+        };
     watch_over(started, control, child_signals, Some(caged), Front::Terminal)
 }
 
 fn prepare() -> Result<OwnedFd, Errno> {
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
     raw::child_signal_fd()
-}
-
-fn open_vestibule(caged: Caged<'_>, session: Session) -> Result<Vestibule, Failure> {
-    Vestibule::open(caged.inside, caged.mode, session)
 }
 
 /// A command that runs.
@@ -97,80 +132,25 @@ struct Started {
     listener: Option<OwnedFd>,
 }
 
-/// Tells the nursery, once, that it may make the next warden: not before this one's command is on its
-/// way, which it would hold up.
-struct Taken<'a>(Option<BorrowedFd<'a>>);
-
-impl Taken<'_> {
-    fn say(&mut self) {
-        if let Some(nursery) = self.0.take() {
-            let _ = rustix::io::write(nursery, b"t");
-        }
+impl Started {
+    fn in_cage(Executed { pid, outer_pid, listener }: Executed, mode: Mode) -> Self {
+        let namespaces = mode == Mode::Namespaces;
+        let held = Held { namespaces, supervised: listener.is_some() };
+        Self { pid, outer_pid, held, listener }
     }
 }
 
-/// The two ways to start a command.
-enum Start<'a> {
-    Plain(ChildStack),
-    Caged(Caged<'a>, Result<Vestibule, Failure>),
-}
-
-impl Start<'_> {
-    fn run(
-        &mut self,
-        request: Request,
-        control: &OwnedFd,
-        stdio: Option<[OwnedFd; 3]>,
-        taken: &mut Taken<'_>,
-    ) -> Result<Started, Failure> {
-        let borrowed = stdio.as_ref().map(|fds| fds.each_ref().map(AsFd::as_fd));
-        match self {
-            Self::Plain(stack) => {
-                let mut strings = Strings::room_for(request)?;
-                strings.receive(request, control)?;
-                say_taken(control);
-                let plan = Plan::lay_out(request, &strings)?;
-                let stdio = borrowed.ok_or(Failure::at(Stage::SetUp)(Errno::BADF))?;
-                taken.say();
-                let pid =
-                    Beginning { plan, request, stdio, warden: None, failure: None }.start(stack)?;
-                let outer_pid = pid.as_raw_nonzero().get();
-                Ok(Started { pid, outer_pid, held: Held::default(), listener: None })
-            }
-            Self::Caged(caged, vestibule) => {
-                let gone = Err(Failure::at(Stage::SetUp)(Errno::CHILD));
-                let mut vestibule = std::mem::replace(vestibule, gone)?;
-                vestibule.receive(request, control)?;
-                if !vestibule.is_there() {
-                    // Nothing has been taken, so that somebody else may.
-                    raw::exit_now(0);
-                }
-                say_taken(control);
-                let (pid, outer_pid) = (vestibule.pid, vestibule.outer_pid);
-                vestibule.hand_over(request, borrowed)?;
-                // Whoever reads from the other ends must not wait for us.
-                drop(stdio);
-                taken.say();
-                let listener = vestibule.executed()?;
-                let namespaces = caged.mode == Mode::Namespaces;
-                let held = Held { namespaces, supervised: listener.is_some() };
-                Ok(Started { pid, outer_pid, held, listener })
-            }
-        }
-    }
-}
-
-fn say_taken(control: &OwnedFd) {
+/// Says that a request was taken whole. A process whose host did not wait for it has nothing to do.
+pub(super) fn say_taken(control: BorrowedFd<'_>) {
     if !say(control, Reply::Taken) {
-        // The host did not wait for it.
         raw::exit_now(0);
     }
 }
 
 /// Says it, if the host still listens.
-fn say(control: &OwnedFd, reply: Reply<'_>) -> bool {
+fn say(control: impl AsFd, reply: Reply<'_>) -> bool {
     let message = reply.encode();
-    rustix::io::retry_on_intr(|| rustix::io::write(control, message.as_bytes())).is_ok()
+    rustix::io::retry_on_intr(|| rustix::io::write(&control, message.as_bytes())).is_ok()
 }
 
 /// Whether nobody has the other end.
