@@ -51,8 +51,11 @@ impl Stuck {
 /// The most roots whose mounts can be held while the rest is made read-only.
 const MAX_ROOTS: usize = 64;
 
-/// The namespaces that each job of a session has for itself, as the flags of a `clone` call.
-pub const NAMESPACES_OF_JOB: u32 = UnshareFlags::NEWPID.union(UnshareFlags::NEWNS).bits();
+/// The namespaces that each job of a session has for itself, as the flags of a `clone` call. Where it has a
+/// [`Room`](super::Room), that has the second.
+pub const PROCESSES_OF_JOB: u32 = UnshareFlags::NEWPID.bits();
+/// See [`PROCESSES_OF_JOB`].
+pub const MOUNTS_OF_JOB: u32 = UnshareFlags::NEWNS.bits();
 
 /// Who enters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -27,6 +27,7 @@ mod nursery;
 mod plan;
 mod processor;
 mod raw;
+mod rooms;
 mod sight;
 mod tick;
 mod vestibule;

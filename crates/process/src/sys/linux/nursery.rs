@@ -16,7 +16,8 @@ use rustix::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd, RawFd};
 use rustix::io::Errno;
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
 use rustix::process::{Pid, Signal, kill_process};
-use sandgate_sandbox::linux::{Cage, Leftovers, Mode, NAMESPACES_OF_JOB, Reservations};
+use super::rooms::Rooms;
+use sandgate_sandbox::linux::{Cage, Leftovers, Mode, PROCESSES_OF_JOB, Reservations};
 use std::io::IoSliceMut;
 use std::mem::MaybeUninit;
 
@@ -145,6 +146,7 @@ struct Nursery<'a> {
     /// The last idle warden went by itself: making the next one at once may only repeat that.
     pausing: bool,
     caged: Option<Caged<'a>>,
+    rooms: Rooms,
     wardens: [Option<Pid>; MAX_WARDENS],
 }
 
@@ -169,6 +171,7 @@ impl<'a> Nursery<'a> {
             strays: false,
             pausing: false,
             caged,
+            rooms: Rooms::new(),
             wardens: [None; MAX_WARDENS],
         })
     }
@@ -249,9 +252,12 @@ impl<'a> Nursery<'a> {
         let Some(slot) = self.wardens.iter().position(Option::is_none) else {
             return Some(Refusal { stage: Stage::Full, errno: Errno::AGAIN });
         };
-        let namespaces = match self.caged {
-            Some(Caged { mode: Mode::Namespaces, .. }) => NAMESPACES_OF_JOB,
-            _ => 0,
+        let (room, namespaces) = match self.caged {
+            Some(Caged { mode: Mode::Namespaces, .. }) => {
+                let (room, mounts) = self.rooms.next();
+                (room, PROCESSES_OF_JOB | mounts)
+            }
+            _ => (None, 0),
         };
         // SAFETY: the child goes to `warden::serve`, which makes only kernel calls and never returns.
         match unsafe { raw::fork_into(namespaces) } {
@@ -267,6 +273,7 @@ impl<'a> Nursery<'a> {
                 if let Some(slot) = self.wardens.get_mut(slot) {
                     *slot = self.idle;
                 }
+                self.rooms.let_to(room, self.idle);
                 None
             }
             Err(errno) => Some(Refusal { stage: Stage::Fork, errno }),
@@ -296,6 +303,7 @@ impl<'a> Nursery<'a> {
     }
 
     fn buried(&mut self, pid: Pid, killed: bool) {
+        self.rooms.vacate(pid);
         if let Some(slot) = self.wardens.iter_mut().find(|slot| **slot == Some(pid)) {
             *slot = None;
             // A warden goes only when nothing is left of its job. If one was killed, the rest of its

@@ -18,7 +18,7 @@ use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, send};
 use rustix::process::{Pid, Signal, WaitStatus, kill_process, kill_process_group};
 use sandgate_sandbox::linux::supervisor::{Denial, Supervisor};
-use sandgate_sandbox::linux::{Inside, Mode, ScopeNames};
+use sandgate_sandbox::linux::{Inside, Mode, ScopeNames, leave_proc};
 use std::ffi::{c_int, c_void};
 use std::ptr;
 
@@ -55,6 +55,10 @@ pub(super) fn serve(
     // The next warden may be made. Not earlier: this one's command would have to wait for it.
     let _ = rustix::io::write(taken, b"t");
     watch_over(started, control, child_signals, caged, Front::Host);
+    if Place::of(caged) == Place::First {
+        // Another job may live among these mounts next.
+        let _ = leave_proc();
+    }
     raw::exit_now(0);
 }
 
@@ -353,7 +357,6 @@ impl Warden<'_> {
         }
         if supervisor.is_over() {
             self.more_denied += supervisor.take_more();
-            self.supervisor = None;
         }
     }
 

@@ -146,6 +146,9 @@ enum Heard {
 pub struct Supervisor<'a> {
     /// `None` when no process is left that could ask.
     listener: Option<OwnedFd>,
+    /// The same from then on. To close it takes the filter apart, which would hold up the end of the last of those
+    /// processes: it goes with whoever supervises, who has nothing else to wait for.
+    silent: Option<OwnedFd>,
     scope: Scope<'a>,
     pending: Pending,
     turns: Turns,
@@ -171,6 +174,7 @@ impl<'a> Supervisor<'a> {
         }
         Self {
             listener: Some(listener),
+            silent: None,
             scope,
             pending: Pending::new(),
             turns: Turns::new(),
@@ -208,8 +212,9 @@ impl<'a> Supervisor<'a> {
     pub fn go_on(&mut self, seen: PollFlags, report: &mut dyn FnMut(Denial<'_>)) {
         let Some(listener) = self.listener.take() else { return };
         self.pending.go_on(listener.as_fd());
-        if self.hear(listener.as_fd(), seen, report) != Heard::Last {
-            self.listener = Some(listener);
+        match self.hear(listener.as_fd(), seen, report) {
+            Heard::Last => self.silent = Some(listener),
+            Heard::Question | Heard::Nothing => self.listener = Some(listener),
         }
     }
 
@@ -222,7 +227,10 @@ impl<'a> Supervisor<'a> {
             match self.hear(listener.as_fd(), events(listener.as_fd()), report) {
                 Heard::Question => {}
                 Heard::Nothing => break,
-                Heard::Last => return,
+                Heard::Last => {
+                    self.silent = Some(listener);
+                    return;
+                }
             }
         }
         self.listener = Some(listener);
