@@ -8,7 +8,6 @@ use rustix::io::Errno;
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
 use sandgate_sandbox::linux::Stuck;
 use std::ffi::{CStr, c_char, c_void};
-use std::mem::ManuallyDrop;
 use std::ptr;
 
 /// Why a command could not be started.
@@ -76,11 +75,6 @@ impl Strings {
         // SAFETY: it says nothing about what is in there.
         let _ = unsafe { madvise(strings.mapping, strings.size, Advice::LinuxNoHugepage) };
         Ok(strings)
-    }
-
-    /// The same memory for a process that shares all of it, and does not give it back.
-    pub(super) fn again(&self) -> ManuallyDrop<Self> {
-        ManuallyDrop::new(Self { mapping: self.mapping, size: self.size })
     }
 
     fn map(size: usize, flags: MapFlags) -> Result<Self, Failure> {

@@ -25,12 +25,21 @@ pub(super) fn begin_here(pid: Pid) {
     });
 }
 
+/// The processor that this process is on, if that can be told.
+pub(super) fn here() -> Option<usize> {
+    Some(sched_getcpu()).filter(|number| *number < CpuSet::MAX_CPU)
+}
+
+/// Leaves a processor to another process, if this one is on it.
+pub(super) fn leave(number: Option<usize>) {
+    if number.is_some() && number == here() {
+        begin_apart(rustix::process::getpid());
+    }
+}
+
 fn begin(pid: Pid, on: impl FnOnce(usize, &CpuSet) -> CpuSet) {
     let Ok(allowed) = sched_getaffinity(None) else { return };
-    let here = sched_getcpu();
-    if here >= CpuSet::MAX_CPU {
-        return;
-    }
+    let Some(here) = here() else { return };
     let first = on(here, &allowed);
     // Where there is no such processor, or nobody may say so, it begins where it is.
     if first.count() == 0 || sched_setaffinity(Some(pid), &first).is_err() {

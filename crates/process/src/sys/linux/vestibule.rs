@@ -8,6 +8,7 @@
 use super::children;
 use super::nursery::receive;
 use super::plan::{Failure, Plan, Strings};
+use super::processor;
 use super::raw::{self, ChildStack, NeverReturn};
 use super::warden::say_taken;
 use super::wire::{Request, Streams};
@@ -75,8 +76,10 @@ pub(super) fn become_command(
         Awaited::On(requests) => (Source::Requests(requests), None),
         Awaited::This(request, control) => (Source::This(request), Some(control.into_raw_fd())),
     };
-    let mut told = Told { control, listener: None, failure: None };
+    let mut told = Told { control, listener: None, processor: None, failure: None };
     let ended = sleep_beside(inside, mode, session, source, &mut told);
+    // There is enough to do beside the command, and it would wait for that.
+    processor::leave(told.processor);
     // SAFETY: of the two processes that knew this number, the other one has ended or has descriptors of its own, and
     // in this one nobody else has it.
     let own = |number| unsafe { OwnedFd::from_raw_fd(number) };
@@ -105,6 +108,8 @@ struct Told {
     /// The job's socket, once a command has been asked for.
     control: Option<RawFd>,
     listener: Option<RawFd>,
+    /// Where the command is executed.
+    processor: Option<usize>,
     /// Why the process has ended, if that was its own doing.
     failure: Option<Failure>,
 }
@@ -118,7 +123,7 @@ struct Start<'a> {
     source: Source<'a>,
     /// The cage's own `/dev/null`.
     null: BorrowedFd<'a>,
-    strings: ManuallyDrop<Strings>,
+    strings: &'a Strings,
     /// The guard reads it when `shares` is 0.
     told: *mut Told,
     /// The kernel makes it 0 when the process does not share our memory any more, and wakes whoever waits for that.
@@ -141,7 +146,8 @@ fn sleep_beside(
         Session::Guards => StreamsOf::Command,
     };
     let rules = inside.prepare_job(mode, streams)?;
-    let strings = Strings::room()?;
+    // Not given back before this process ends: that would take longer than all that is done for the command here.
+    let strings = ManuallyDrop::new(Strings::room()?);
     let flags = OFlags::RDWR | OFlags::CLOEXEC;
     let null = openat(CWD, c"/dev/null", flags, FileMode::empty()).map_err(&set_up)?;
     let stack = ChildStack::map().map_err(&set_up)?;
@@ -152,7 +158,7 @@ fn sleep_beside(
         guard: Some(rustix::process::getpid()),
         source,
         null: null.as_fd(),
-        strings: strings.again(),
+        strings: &strings,
         told,
         shares: AtomicU32::new(1),
     };
@@ -169,6 +175,8 @@ fn sleep_beside(
     }
     let own = (mode == Mode::LandlockOnly).then_some(pid);
     let outer_pid = list.ok().and_then(|list| children::only(&list)).or(own);
+    // The other process has been made and does not inherit this.
+    raw::take_short_turns();
     sleep_while_shared(&start.shares, pid);
     Ok((pid, outer_pid.map_or(0, |pid| pid.as_raw_nonzero().get())))
 }
@@ -243,7 +251,7 @@ impl Start<'_> {
         // From here on the program may run.
         say_taken(control);
         raw::part_with_descriptors().map_err(&set_up)?;
-        let plan = Plan::lay_out(request, &self.strings)?;
+        let plan = Plan::lay_out(request, self.strings)?;
         match (request.streams, &stdio) {
             (Streams::Inherited, _) => {}
             (streams, Some(stdio)) => {
@@ -254,6 +262,8 @@ impl Start<'_> {
         part_with_the_hosts_null(self.null).map_err(&set_up)?;
         // SAFETY: the descriptors are this process's own by now, and it uses none of them again.
         unsafe { raw::close_all_but_stdio() };
+        // SAFETY: nobody else uses it before we are gone.
+        unsafe { (*self.told).processor = processor::here() };
         Ok(plan.execute())
     }
 }
