@@ -224,7 +224,7 @@ impl Forerunner {
         });
         ahead.pid = Pid::from_raw(started?);
         if let Some(pid) = ahead.pid {
-            processor::begin_apart(pid);
+            processor::send_apart(pid);
         }
         Ok(ahead)
     }
@@ -310,9 +310,9 @@ extern "C" fn run_ahead(errand: *mut c_void) -> c_int {
     // SAFETY: the maker reads it when we have ended.
     unsafe { (*errand).forked = forked };
     if let (Mode::Namespaces, Ok(forked), Some(to)) = (mode, forked, network) {
-        // It has work to do meanwhile.
+        // It has work to do meanwhile, and forks nothing before it has heard from us.
         if let Some(forked) = Pid::from_raw(forked) {
-            processor::begin_apart(forked);
+            processor::send_apart(forked);
         }
         hand_over(&entry.make_network(), to);
     }

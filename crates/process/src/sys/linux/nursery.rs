@@ -259,17 +259,19 @@ impl<'a> Nursery<'a> {
             }
             _ => (None, 0),
         };
+        // The other processors have commands to run.
+        let pinned = processor::Pinned::here();
         // SAFETY: the child goes to `warden::serve`, which makes only kernel calls and never returns.
-        match unsafe { raw::fork_into(namespaces) } {
+        let forked = unsafe { raw::fork_into(namespaces) };
+        if let Some(pinned) = pinned {
+            pinned.let_go();
+        }
+        match forked {
             Ok(Forked::Child) => {
                 warden::serve(self.requests, self.taken_writer.as_fd(), self.caged)
             }
             Ok(Forked::Parent(pid)) => {
                 self.idle = Pid::from_raw(pid);
-                if let Some(idle) = self.idle {
-                    // The other processors have commands to run.
-                    processor::begin_here(idle);
-                }
                 if let Some(slot) = self.wardens.get_mut(slot) {
                     *slot = self.idle;
                 }
