@@ -120,7 +120,10 @@ impl Entry {
             network::loopback_up().map_err(Stuck::at("bring the loopback up"))?;
         }
         devices::lay_out()?;
-        sys::limit_capabilities();
+        if of == Of::Job {
+            // A session does so later, when others have less to do.
+            sys::limit_capabilities();
+        }
         Ok(Mode::Namespaces)
     }
 
@@ -171,16 +174,15 @@ impl Cage {
         sys::new_session_keyring();
         match mode {
             Mode::Namespaces => self.lay_out_files(reservations)?,
-            Mode::LandlockOnly if self.inside().holds_files_alone() => {
-                // This process needs its own for the jobs to come.
-                sys::limit_capabilities();
-            }
+            Mode::LandlockOnly if self.inside().holds_files_alone() => {}
             Mode::LandlockOnly => {
                 // The filter by itself holds no file.
                 let step = "find namespaces or Landlock here";
                 return Err(Stuck { step, errno: libc::ENOSYS });
             }
         }
+        // This process needs its own for the jobs to come.
+        sys::limit_capabilities();
         Ok(())
     }
 

@@ -131,8 +131,10 @@ pub(crate) fn limit_capabilities() {
         | Bits::NO_SETUID_FIXUP_LOCKED
         | Bits::NO_CAP_AMBIENT_RAISE
         | Bits::NO_CAP_AMBIENT_RAISE_LOCKED;
-    // Without the capability to say so there is none to gain by an exec either.
-    let _ = rustix::thread::set_capabilities_secure_bits(locked);
+    if rustix::thread::capabilities_secure_bits() == Ok(locked) {
+        // They are set last.
+        return;
+    }
     for number in 0..64 {
         let capability = CapabilitySet::from_bits_retain(1 << number);
         if rustix::thread::remove_capability_from_bounding_set(capability).is_err() {
@@ -140,6 +142,8 @@ pub(crate) fn limit_capabilities() {
             break;
         }
     }
+    // Without the capability to say so there is none to gain by an exec either.
+    let _ = rustix::thread::set_capabilities_secure_bits(locked);
 }
 
 /// Gives up all capabilities.

@@ -99,18 +99,19 @@ pub(super) unsafe fn become_nursery(
     };
     // SAFETY: from here on nothing of the host's heap is read.
     unsafe { forget::drop_host_memory() };
-    let cell = cell.map(|(caged, leftovers, network)| {
-        // Whoever makes it has had all of the time above.
-        match network.map(NetworkToCome::join).transpose() {
-            Ok(_) => (caged, leftovers),
-            Err(stuck) => give_up(stuck.into()),
-        }
-    });
-    let caged = cell.map(|(caged, _)| caged);
-    if let Ok(nursery) = Nursery::new(requests, caged) {
+    let (caged, leftovers, network) = match cell {
+        Some((caged, leftovers, network)) => (Some(caged), Some(leftovers), network),
+        None => (None, None, None),
+    };
+    let nursery = Nursery::new(requests, caged);
+    // Whoever makes it has had all of the time above.
+    if let Err(stuck) = network.map_or(Ok(()), NetworkToCome::join) {
+        give_up(stuck.into());
+    }
+    if let Ok(nursery) = nursery {
         nursery.run();
     }
-    if let Some((_, leftovers)) = cell {
+    if let Some(leftovers) = leftovers {
         // Whoever removes them must not hold them.
         let mut parents = [0; Leftovers::MOST];
         let parents = leftovers.descriptors(&mut parents);
@@ -145,6 +146,8 @@ struct Nursery<'a> {
     strays: bool,
     /// The last idle warden went by itself: making the next one at once may only repeat that.
     pausing: bool,
+    /// There has been a command.
+    busy: bool,
     caged: Option<Caged<'a>>,
     rooms: Rooms,
     wardens: [Option<Pid>; MAX_WARDENS],
@@ -170,8 +173,12 @@ impl<'a> Nursery<'a> {
             idle: None,
             strays: false,
             pausing: false,
+            busy: false,
             caged,
-            rooms: Rooms::new(),
+            rooms: match caged {
+                Some(Caged { mode: Mode::Namespaces, .. }) => Rooms::here(),
+                _ => Rooms::default(),
+            },
             wardens: [None; MAX_WARDENS],
         })
     }
@@ -207,6 +214,7 @@ impl<'a> Nursery<'a> {
             if taken.contains(PollFlags::IN) {
                 let _ = rustix::io::read(&self.taken, &mut [0u8; 8]);
                 self.idle = None;
+                self.busy = true;
             }
             if child.contains(PollFlags::IN) {
                 let _ = rustix::io::read(&self.child_signals, &mut [0u8; 512]);
@@ -259,8 +267,8 @@ impl<'a> Nursery<'a> {
             }
             _ => (None, 0),
         };
-        // The other processors have commands to run.
-        let pinned = processor::Pinned::here();
+        // The other processors have commands to run, once there are any.
+        let pinned = self.busy.then(processor::Pinned::here).flatten();
         // SAFETY: the child goes to `warden::serve`, which makes only kernel calls and never returns.
         let forked = unsafe { raw::fork_into(namespaces) };
         if let Some(pinned) = pinned {

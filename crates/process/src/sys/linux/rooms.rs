@@ -6,7 +6,9 @@ use sandgate_sandbox::linux::{MOUNTS_OF_JOB, Room};
 /// How many are kept. More jobs at once than this get mounts that go with them.
 const MOST: usize = 8;
 
-/// The mounts that a nursery has for its jobs. The first are those of the session itself.
+/// The mounts that a nursery has for its jobs. The first are those of the session itself; where those cannot be kept,
+/// none are.
+#[derive(Default)]
 pub(super) struct Rooms {
     rooms: [Option<Let>; MOST],
     /// The one that the nursery is in, unless it is in none that is kept.
@@ -20,8 +22,14 @@ struct Let {
 }
 
 impl Rooms {
-    pub(super) fn new() -> Self {
-        Self { rooms: [const { None }; MOST], here: None }
+    /// Keeps those that this process has, which no job has lived among.
+    pub(super) fn here() -> Self {
+        let mut rooms = Self::default();
+        if let (Ok(room), Some(first)) = (Room::here(), rooms.rooms.first_mut()) {
+            *first = Some(Let { room, to: None });
+            rooms.here = Some(0);
+        }
+        rooms
     }
 
     /// Goes where the next job is to live, and says which room that is and what namespace its first process has to
@@ -34,33 +42,20 @@ impl Rooms {
     }
 
     fn vacant(&mut self) -> Option<usize> {
-        let is_vacant = |room: &Option<Let>| room.as_ref().is_some_and(|room| room.to.is_none());
-        let number = match self.rooms.iter().position(is_vacant) {
-            Some(number) => {
-                if self.here != Some(number) {
-                    self.rooms.get(number)?.as_ref()?.room.enter().ok()?;
-                }
-                number
-            }
+        self.rooms.first()?.as_ref()?;
+        let is_vacant = |room: &Option<Let>| room.as_ref().is_none_or(|room| room.to.is_none());
+        let number = self.rooms.iter().position(is_vacant)?;
+        let room = self.rooms.get_mut(number)?;
+        match room {
+            _ if self.here == Some(number) => {}
+            Some(vacant) => vacant.room.enter().ok()?,
             None => {
-                let number = self.rooms.iter().position(Option::is_none)?;
-                let first = self.here.is_none() && number == 0;
-                let room = if first { Room::here() } else { self.another() }.ok()?;
-                *self.rooms.get_mut(number)? = Some(Let { room, to: None });
-                number
+                self.here = None;
+                *room = Some(Let { room: Room::another().ok()?, to: None });
             }
-        };
+        }
         self.here = Some(number);
         Some(number)
-    }
-
-    fn another(&mut self) -> Result<Room, rustix::io::Errno> {
-        if self.rooms.iter().all(Option::is_none) {
-            // There was no first one, so that there is no way back from a second either.
-            return Err(rustix::io::Errno::NOENT);
-        }
-        self.here = None;
-        Room::another()
     }
 
     /// A job has moved in.
