@@ -212,9 +212,40 @@ async fn the_process_id_is_the_hosts() {
     for _ in 0..3 {
         let process = session.spawner.spawn_pipe(&env, Stdin::Null).await.unwrap();
         let pid = process.session.pid();
-        let arguments = fs::read(format!("/proc/{pid}/cmdline")).unwrap();
+        // A process that is being executed has no arguments for a moment.
+        let arguments = loop {
+            let arguments = fs::read(format!("/proc/{pid}/cmdline")).unwrap();
+            if !arguments.is_empty() {
+                break arguments;
+            }
+            tokio::task::yield_now().await;
+        };
         assert_eq!(arguments, b"/bin/sleep\x00297\x00");
         seen.push(process);
+    }
+}
+
+/// spec CAGED.7: A confined command may use the processors that its caller may, and takes turns on them as its caller
+/// does, however often its guards choose theirs.
+#[tokio::test]
+async fn a_command_is_given_turns_as_its_caller_is() {
+    again_without_namespaces("a_command_is_given_turns_as_its_caller_is");
+    let session = Session::new();
+    // A kernel that does not say how long turns are has a line less in both.
+    let line = |file: &str, start: &str| -> String {
+        let text = fs::read_to_string(file).unwrap_or_default();
+        text.lines()
+            .filter(|line| line.starts_with(start))
+            .map(|line| format!("{line}\n"))
+            .collect()
+    };
+    let own = line("/proc/self/status", "Cpus_allowed:") + &line("/proc/self/sched", "se.slice");
+    let look =
+        "grep '^Cpus_allowed:' /proc/self/status; grep -s '^se.slice' /proc/self/sched; nice";
+    let nice = rustix::process::getpriority_process(None).unwrap();
+    for _ in 0..60 {
+        let seen = session.run(look).await.output.stdout.text;
+        assert_eq!(seen, format!("{own}{nice}\n"));
     }
 }
 

@@ -68,6 +68,51 @@ async fn a_session_shares_its_loopback_and_memory() {
     assert!(!std::path::Path::new("/dev/shm").join(name).exists());
 }
 
+/// spec CAGED.67: Every command of a session sees the same mounts, and of processes only its own, whichever commands there
+/// were before it, however those ended, and however many there are at once.
+#[tokio::test]
+async fn commands_see_nothing_of_those_before_them() {
+    let session = Session::new();
+    if !session.has_namespaces() {
+        return skipped("there are no namespaces here");
+    }
+    // A glob is expanded by the shell itself. The numbers of mounts differ, and their order.
+    let look = "set -- /proc/[0-9]*; echo $#; while read -r _ _ _ root place options; do \
+                case $place in /proc) root=;; esac; echo \"$root $place\"; done </proc/self/mountinfo";
+    let seen = async || {
+        let text = session.run(look).await.output.stdout.text;
+        let mut lines: Vec<_> = text.lines().map(str::to_owned).collect();
+        lines.sort_unstable();
+        lines
+    };
+    let first = seen().await;
+    let count = |line: &str| first.iter().filter(|seen| *seen == line).count();
+    assert_eq!((count("2"), count(" /proc")), (1, 2), "{first:?}");
+    let check = async |when: &str| assert_eq!(seen().await, first, "{when}");
+    for number in 0..20 {
+        check(&format!("after {number} others")).await;
+    }
+    let sleep = session.confined(program(&["/bin/sleep", "300"]));
+    let mut killed = Vec::new();
+    for _ in 0..3 {
+        let process = session.spawner.spawn_pipe(&sleep, Stdin::Null).await.unwrap();
+        let warden = support::parent_of(process.session.pid());
+        support::caged::kill(warden);
+        killed.push(process);
+        check("after one whose guard was killed").await;
+        check("after another").await;
+    }
+    let mut at_once = Vec::new();
+    for _ in 0..12 {
+        at_once.push(session.spawner.spawn_pipe(&sleep, Stdin::Null).await.unwrap());
+        check("beside others").await;
+    }
+    drop(at_once);
+    for _ in 0..12 {
+        check("after many at once").await;
+    }
+}
+
 /// spec CAGED.61: A cage that nobody uses is let go with all that belongs to it, and made anew when
 /// somebody does.
 #[tokio::test]

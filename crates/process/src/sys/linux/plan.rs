@@ -95,11 +95,7 @@ impl Strings {
     }
 
     /// Takes a request's strings off the job's socket.
-    pub(super) fn receive(
-        &self,
-        request: Request,
-        control: BorrowedFd<'_>,
-    ) -> Result<(), Failure> {
+    pub(super) fn receive(&self, request: Request, control: BorrowedFd<'_>) -> Result<(), Failure> {
         let set_up = Failure::at(Stage::SetUp);
         let wanted = request.len as usize;
         if wanted > self.size {

@@ -35,14 +35,25 @@ impl Rooms {
     /// Goes where the next job is to live, and says which room that is and what namespace its first process has to
     /// get besides, as a flag of `clone`.
     pub(super) fn next(&mut self) -> (Option<usize>, u32) {
-        match self.vacant() {
-            Some(number) => (Some(number), 0),
-            None => (None, MOUNTS_OF_JOB),
+        if let Some(number) = self.vacant() {
+            return (Some(number), 0);
+        }
+        self.here = None;
+        // All are let. This one goes with its job, and with whoever is in it now.
+        match self.are_kept() && Room::another().is_ok() {
+            true => (None, 0),
+            false => (None, MOUNTS_OF_JOB),
         }
     }
 
+    fn are_kept(&self) -> bool {
+        self.rooms.first().is_some_and(Option::is_some)
+    }
+
     fn vacant(&mut self) -> Option<usize> {
-        self.rooms.first()?.as_ref()?;
+        if !self.are_kept() {
+            return None;
+        }
         let is_vacant = |room: &Option<Let>| room.as_ref().is_none_or(|room| room.to.is_none());
         let number = self.rooms.iter().position(is_vacant)?;
         let room = self.rooms.get_mut(number)?;
