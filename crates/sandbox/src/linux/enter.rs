@@ -121,7 +121,6 @@ impl Entry {
         }
         devices::lay_out()?;
         if of == Of::Job {
-            // A session does so later, when others have less to do.
             sys::limit_capabilities();
         }
         Ok(Mode::Namespaces)
@@ -169,7 +168,7 @@ impl Cage {
     ///
     /// # Errors
     /// When a step fails: the process must not run anything.
-    pub fn settle(&self, mode: Mode, reservations: &Reservations) -> Result<(), Stuck> {
+    pub fn settle(&self, of: Of, mode: Mode, reservations: &Reservations) -> Result<(), Stuck> {
         // Keyrings belong to the user; those of the session are a new one.
         sys::new_session_keyring();
         match mode {
@@ -181,8 +180,11 @@ impl Cage {
                 return Err(Stuck { step, errno: libc::ENOSYS });
             }
         }
-        // This process needs its own for the jobs to come.
-        sys::limit_capabilities();
+        // Who enters for a single job has done so, and a session's forerunner has more to do than this process, which
+        // needs its own for the jobs to come.
+        if (of, mode) != (Of::Job, Mode::Namespaces) {
+            sys::limit_capabilities();
+        }
         Ok(())
     }
 

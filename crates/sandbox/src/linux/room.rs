@@ -1,20 +1,27 @@
 //! The mounts that one job after the other lives among.
 //!
-//! Every job needs a `/proc` of its own, and so mounts of its own. To copy all that are in a cage costs more than the
-//! rest of what makes a job ready, and more with every mount that the machine has; a job cannot change any. So they are
-//! copied for as many jobs as there are at once, and the next job finds them as the first one did.
+//! Every job needs a `/proc` of its own, and so mounts of its own. To copy all that are in a cage costs the more the more
+//! mounts the machine has, and a job cannot change any. So a job can live where another one has lived.
+//!
+//! It must not where somebody is left who has a way there: a descriptor of any directory in a room leads to the `/proc`
+//! of whoever lives in it. Who keeps rooms sees to that.
 
 use crate::sys;
 use rustix::fd::{AsFd as _, OwnedFd};
 use rustix::fs::{CWD, Mode, OFlags, openat, readlinkat_raw};
 use rustix::io::Errno;
 use rustix::mount::{UnmountFlags, unmount};
+use rustix::process::{chroot, fchdir};
 use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space};
 use std::mem::MaybeUninit;
 
 /// The mounts of one job. Only a process that shares its directories with no other can enter them.
 #[derive(Debug)]
-pub struct Room(OwnedFd);
+pub struct Room {
+    mounts: OwnedFd,
+    /// What is `/` there, which need not be where the mounts begin.
+    root: OwnedFd,
+}
 
 impl Room {
     /// The mounts that this process has.
@@ -22,8 +29,9 @@ impl Room {
     /// # Errors
     /// When there is no `/proc` that knows this process.
     pub fn here() -> Result<Self, Errno> {
-        let flags = OFlags::RDONLY | OFlags::CLOEXEC;
-        openat(CWD, c"/proc/self/ns/mnt", flags, Mode::empty()).map(Self)
+        let open = |path, flags| openat(CWD, path, flags | OFlags::CLOEXEC, Mode::empty());
+        let mounts = open(c"/proc/self/ns/mnt", OFlags::RDONLY)?;
+        Ok(Self { mounts, root: open(c"/", OFlags::PATH | OFlags::DIRECTORY)? })
     }
 
     /// A copy of the mounts that this process has, which it has from now on.
@@ -32,29 +40,30 @@ impl Room {
     /// When the kernel refuses. The process may have the copy all the same.
     pub fn another() -> Result<Self, Errno> {
         sys::unshare(UnshareFlags::NEWNS)?;
-        clear();
+        clear()?;
         Self::here()
     }
 
-    /// Has these mounts from now on.
+    /// Has these mounts from now on, and is in their root.
     ///
     /// # Errors
-    /// When the kernel refuses: the process has those that it had.
+    /// When the kernel refuses: nothing may run where the process is then.
     pub fn enter(&self) -> Result<(), Errno> {
-        move_into_link_name_space(self.0.as_fd(), Some(LinkNameSpaceType::Mount))?;
-        clear();
-        Ok(())
+        move_into_link_name_space(self.mounts.as_fd(), Some(LinkNameSpaceType::Mount))?;
+        // Who joins mounts finds itself where they begin, outside of what was the root.
+        fchdir(&self.root)?;
+        chroot(c".")?;
+        clear()
     }
 }
 
 /// Takes away what jobs have left that did not end by themselves. Theirs is a `/proc` that does not know this process.
-fn clear() {
+fn clear() -> Result<(), Errno> {
     let mut link = [MaybeUninit::uninit(); 16];
     while readlinkat_raw(CWD, c"/proc/self", &mut link).is_err() {
-        if leave_proc().is_err() {
-            break;
-        }
+        leave_proc()?;
     }
+    Ok(())
 }
 
 /// Takes the `/proc` of a job away, for the first process of that job when it is the last.

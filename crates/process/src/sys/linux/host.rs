@@ -2,6 +2,7 @@
 
 use super::job::{self, First, Job, Word};
 use super::nursery::{self, Allowed, become_nursery};
+use super::processor;
 use super::raw::{self, Forked};
 use super::wire::{REPLY_BYTES, REQUEST_FDS, Request, Streams};
 use crate::sys::streams::{End, Ends};
@@ -94,6 +95,8 @@ pub(super) struct Line {
 impl Nursery {
     /// Prepares. A nursery is forked for the first command that needs it.
     pub(crate) fn start() -> io::Result<Self> {
+        // The first time this may need memory, which guards cannot have.
+        let _ = processor::here();
         let flags = rustix::fs::OFlags::RDWR | rustix::fs::OFlags::CLOEXEC;
         Ok(Self {
             null: rustix::fs::open(c"/dev/null", flags, rustix::fs::Mode::empty())?,

@@ -241,7 +241,7 @@ fn guard(
     mode: Mode,
 ) -> ! {
     let taken = if mode == Mode::Namespaces { names.take() } else { Ok(()) };
-    match taken.and_then(|()| cage.settle(mode, names)) {
+    match taken.and_then(|()| cage.settle(Of::Job, mode, names)) {
         Ok(()) => {
             raw::forbid_inspection();
             let caged = Caged { inside: cage.inside(), mode };

@@ -7,7 +7,7 @@ use super::children::{self, Reaped};
 use super::forerunner::NetworkToCome;
 use super::plan::Failure;
 use super::raw::{self, Forked, NeverReturn};
-use super::rooms::Rooms;
+use super::rooms::{Place, Rooms};
 use super::warden::Caged;
 use super::wire::{REQUEST_FDS, Reply, Request};
 use super::{forget, processor, warden};
@@ -17,7 +17,7 @@ use rustix::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd, RawFd};
 use rustix::io::Errno;
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
 use rustix::process::{Pid, Signal, kill_process};
-use sandgate_sandbox::linux::{Cage, Leftovers, Mode, PROCESSES_OF_JOB, Reservations};
+use sandgate_sandbox::linux::{Cage, Leftovers, Mode, Of, Reservations};
 use std::io::IoSliceMut;
 use std::mem::MaybeUninit;
 
@@ -59,7 +59,7 @@ impl<'a> Cell<'a> {
         if self.mode == Mode::Namespaces {
             self.names.take()?;
         }
-        self.cage.settle(self.mode, self.names)?;
+        self.cage.settle(Of::Session, self.mode, self.names)?;
         raw::forbid_inspection();
         let network = self.network.filter(|_| self.mode == Mode::Namespaces);
         Ok((Caged { inside: self.cage.inside(), mode: self.mode }, self.leftovers, network))
@@ -137,7 +137,7 @@ fn fill_stdio() -> Result<(), Errno> {
 
 struct Nursery<'a> {
     requests: BorrowedFd<'a>,
-    /// A warden writes a byte here when it has taken a request.
+    /// A warden writes a byte here when its command is executed, takes long to be, or cannot be.
     taken: OwnedFd,
     taken_writer: OwnedFd,
     child_signals: OwnedFd,
@@ -146,8 +146,8 @@ struct Nursery<'a> {
     strays: bool,
     /// The last idle warden went by itself: making the next one at once may only repeat that.
     pausing: bool,
-    /// There has been a command.
-    busy: bool,
+    /// There has been a request.
+    has_served: bool,
     caged: Option<Caged<'a>>,
     rooms: Rooms,
     wardens: [Option<Pid>; MAX_WARDENS],
@@ -173,11 +173,11 @@ impl<'a> Nursery<'a> {
             idle: None,
             strays: false,
             pausing: false,
-            busy: false,
+            has_served: false,
             caged,
             rooms: match caged {
                 Some(Caged { mode: Mode::Namespaces, .. }) => Rooms::here(),
-                _ => Rooms::default(),
+                _ => Rooms::none(),
             },
             wardens: [None; MAX_WARDENS],
         })
@@ -211,10 +211,10 @@ impl<'a> Nursery<'a> {
             {
                 self.answer(refusal);
             }
-            if taken.contains(PollFlags::IN) {
-                let _ = rustix::io::read(&self.taken, &mut [0u8; 8]);
-                self.idle = None;
-                self.busy = true;
+            let something = taken | child;
+            if something.contains(PollFlags::IN) {
+                // Before it is heard of ends: a job that has begun may have been beside one that has ended since.
+                self.hear_of_requests();
             }
             if child.contains(PollFlags::IN) {
                 let _ = rustix::io::read(&self.child_signals, &mut [0u8; 512]);
@@ -223,6 +223,15 @@ impl<'a> Nursery<'a> {
             if self.strays {
                 self.end_strays();
             }
+        }
+    }
+
+    fn hear_of_requests(&mut self) {
+        // There is one at the most, because the next warden is made after this.
+        if let Ok(1..) = rustix::io::read(&self.taken, &mut [0u8; 8]) {
+            self.idle = None;
+            self.has_served = true;
+            self.rooms.begin();
         }
     }
 
@@ -260,17 +269,14 @@ impl<'a> Nursery<'a> {
         let Some(slot) = self.wardens.iter().position(Option::is_none) else {
             return Some(Refusal { stage: Stage::Full, errno: Errno::AGAIN });
         };
-        let (room, namespaces) = match self.caged {
-            Some(Caged { mode: Mode::Namespaces, .. }) => {
-                let (room, mounts) = self.rooms.next();
-                (room, PROCESSES_OF_JOB | mounts)
-            }
-            _ => (None, 0),
+        let place = if self.has_namespaces() { self.rooms.next() } else { Some(Place::HOST) };
+        let Some(place) = place else {
+            return Some(Refusal { stage: Stage::SetUp, errno: Errno::PERM });
         };
         // The other processors have commands to run, once there are any.
-        let pinned = self.busy.then(processor::Pinned::here).flatten();
+        let pinned = self.has_served.then(processor::Pinned::here).flatten();
         // SAFETY: the child goes to `warden::serve`, which makes only kernel calls and never returns.
-        let forked = unsafe { raw::fork_into(namespaces) };
+        let forked = unsafe { raw::fork_into(place.namespaces) };
         if let Some(pinned) = pinned {
             pinned.let_go();
         }
@@ -283,7 +289,9 @@ impl<'a> Nursery<'a> {
                 if let Some(slot) = self.wardens.get_mut(slot) {
                     *slot = self.idle;
                 }
-                self.rooms.let_to(room, self.idle);
+                if let Some(idle) = self.idle {
+                    self.rooms.let_to(place, idle);
+                }
                 None
             }
             Err(errno) => Some(Refusal { stage: Stage::Fork, errno }),
@@ -313,17 +321,21 @@ impl<'a> Nursery<'a> {
     }
 
     fn buried(&mut self, pid: Pid, killed: bool) {
-        self.rooms.vacate(pid);
+        self.rooms.end(pid, self.idle != Some(pid));
         if let Some(slot) = self.wardens.iter_mut().find(|slot| **slot == Some(pid)) {
             *slot = None;
             // A warden goes only when nothing is left of its job. If one was killed, the rest of its
-            // job is now ours, and there is nobody else to end it.
-            self.strays |= killed;
+            // job is now ours, and there is nobody else to end it. The kernel has, if they had namespaces.
+            self.strays |= killed && !self.has_namespaces();
         }
         if self.idle == Some(pid) {
             self.idle = None;
             self.pausing = true;
         }
+    }
+
+    fn has_namespaces(&self) -> bool {
+        matches!(self.caged, Some(Caged { mode: Mode::Namespaces, .. }))
     }
 
     fn end_strays(&mut self) {

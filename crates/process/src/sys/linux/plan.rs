@@ -95,13 +95,20 @@ impl Strings {
     }
 
     /// Takes a request's strings off the job's socket.
-    pub(super) fn receive(&self, request: Request, control: BorrowedFd<'_>) -> Result<(), Failure> {
+    ///
+    /// # Safety
+    /// Nobody else may look at them meanwhile.
+    pub(super) unsafe fn receive(
+        &self,
+        request: Request,
+        control: BorrowedFd<'_>,
+    ) -> Result<(), Failure> {
         let set_up = Failure::at(Stage::SetUp);
         let wanted = request.len as usize;
         if wanted > self.size {
             return Err(Failure::at(Stage::Exec)(Errno::TOOBIG));
         }
-        // SAFETY: the mapping is at least that long, and nobody else uses it now.
+        // SAFETY: the mapping is at least that long, and the caller promises that nobody else uses it now.
         let text = unsafe { std::slice::from_raw_parts_mut(self.mapping.cast::<u8>(), wanted) };
         let mut filled = 0;
         while let Some(rest) = text.get_mut(filled..).filter(|rest| !rest.is_empty()) {

@@ -65,35 +65,12 @@ pub(super) fn part_with_descriptors() -> Result<(), Errno> {
 
 /// Has the kernel write 0 to a number in memory that this process shares with another, and wake whoever waits for it by
 /// a futex, when this one does not share it any more: it has executed a program, or has ended.
-pub(super) fn clear_when_gone(number: &AtomicU32) {
+///
+/// # Safety
+/// It must stay where it is until this process does not share it any more.
+pub(super) unsafe fn clear_when_gone(number: &AtomicU32) {
     // SAFETY: the kernel writes only to a number that others change too; where nobody shares it, it does not.
     unsafe { libc::syscall(libc::SYS_set_tid_address, number.as_ptr()) };
-}
-
-/// Asks for short turns on a processor, which come sooner when there is something to do: for whoever answers others and
-/// then waits again. Kernels before 6.12 take no notice.
-pub(super) fn take_short_turns() {
-    const SHORTEST_NANOSECONDS: u64 = 100_000;
-    let mut attributes = libc::sched_attr {
-        size: 0,
-        sched_policy: 0,
-        sched_flags: 0,
-        sched_nice: 0,
-        sched_priority: 0,
-        sched_runtime: 0,
-        sched_deadline: 0,
-        sched_period: 0,
-    };
-    let size = size_of::<libc::sched_attr>();
-    // SAFETY: the kernel writes no more than `size` bytes to a live structure.
-    let asked = unsafe { libc::syscall(libc::SYS_sched_getattr, 0, &raw mut attributes, size, 0) };
-    // Who was told to run in another way than the usual one goes on so.
-    if asked != 0 || attributes.sched_policy != libc::SCHED_OTHER.cast_unsigned() {
-        return;
-    }
-    attributes.sched_runtime = SHORTEST_NANOSECONDS;
-    // SAFETY: the kernel reads a live structure, which says how long it is.
-    unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attributes, 0) };
 }
 
 /// Lets no other process of this user look into this one, or trace it.

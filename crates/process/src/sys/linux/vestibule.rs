@@ -18,13 +18,14 @@ use rustix::fd::{AsFd as _, BorrowedFd, FromRawFd as _, IntoRawFd as _, OwnedFd,
 use rustix::fs::{CWD, FileType, Mode as FileMode, OFlags, fstat, openat};
 use rustix::io::Errno;
 use rustix::net::RecvFlags;
-use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, waitid};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 use rustix::thread::futex;
-use sandgate_sandbox::linux::{Inside, JobRules, Mode, StreamsOf};
+use sandgate_sandbox::linux::{Inside, JobRules, Mode, StreamsOf, take_short_turns};
+use std::cell::UnsafeCell;
 use std::ffi::{c_int, c_void};
 use std::mem::ManuallyDrop;
 use std::ptr;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering};
 
 /// How a command stands to the session and the process group of its guard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,36 +63,44 @@ pub(super) struct Executed {
     pub(super) outer_pid: i32,
     /// Where the supervisor hears of it, if it can.
     pub(super) listener: Option<OwnedFd>,
+    /// Its arguments and environment, which nobody needs any more. To give them back takes a moment.
+    pub(super) strings: Strings,
 }
 
 /// Makes such a process and waits until it has become the command. In namespaces the calling process must be the first
-/// of the job's own.
+/// of the job's own. `late` is called if a request has come and that takes long.
 pub(super) fn become_command(
     inside: &Inside,
     mode: Mode,
     session: Session,
     awaited: Awaited<'_>,
+    late: impl FnMut(),
 ) -> Came {
     let (source, control) = match awaited {
         Awaited::On(requests) => (Source::Requests(requests), None),
         Awaited::This(request, control) => (Source::This(request), Some(control.into_raw_fd())),
     };
-    let mut told = Told { control, listener: None, processor: None, failure: None };
-    let ended = sleep_beside(inside, mode, session, source, &mut told);
+    let told = Told::new(control);
+    let ended = sleep_beside(inside, mode, session, source, &told, late);
     // There is enough to do beside the command, and it would wait for that.
-    processor::leave(told.processor);
+    processor::leave(told.processor());
     // SAFETY: of the two processes that knew this number, the other one has ended or has descriptors of its own, and
     // in this one nobody else has it.
     let own = |number| unsafe { OwnedFd::from_raw_fd(number) };
-    let (control, listener) = (told.control.map(own), told.listener.map(own));
-    let failure = ended.as_ref().err().copied().or(told.failure);
-    match (control, failure, ended) {
-        (Some(control), Some(failure), _) => Came::Failed(control, failure),
-        (None, Some(failure), _) => Came::Unfit(failure),
-        (Some(control), None, Ok((pid, outer_pid))) => {
-            Came::Executed(control, Executed { pid, outer_pid, listener })
+    let (control, listener) = (told.control().map(own), Told::number(&told.listener).map(own));
+    match (ended, told.failure(), control) {
+        (Err(failure), _, Some(control)) | (Ok(_), Some(failure), Some(control)) => {
+            Came::Failed(control, failure)
         }
-        _ => Came::Unused,
+        (Err(failure), _, None) | (Ok(_), Some(failure), None) => Came::Unfit(failure),
+        (Ok(_), None, Some(control)) if !told.taken.load(Ordering::Acquire) => {
+            // Somebody has killed it.
+            Came::Failed(control, Failure::at(Stage::SetUp)(Errno::CHILD))
+        }
+        (Ok((pid, outer_pid, strings)), None, Some(control)) => {
+            Came::Executed(control, Executed { pid, outer_pid, listener, strings })
+        }
+        (Ok(_), None, None) => Came::Unused,
     }
 }
 
@@ -103,15 +112,58 @@ enum Source<'a> {
 }
 
 /// What a guard is told by the process that shares its memory and, until a request has come, its descriptors. Numbers
-/// are those of the guard.
+/// are those of the guard. The process may be killed between any two of them.
 struct Told {
     /// The job's socket, once a command has been asked for.
-    control: Option<RawFd>,
-    listener: Option<RawFd>,
+    control: AtomicI32,
+    /// Whether the host was told that the program may run from now on.
+    taken: AtomicBool,
+    listener: AtomicI32,
     /// Where the command is executed.
-    processor: Option<usize>,
-    /// Why the process has ended, if that was its own doing.
-    failure: Option<Failure>,
+    processor: AtomicI32,
+    /// Why the process has ended, if that was its own doing: `failure` is written before.
+    has_failed: AtomicBool,
+    failure: UnsafeCell<Failure>,
+}
+
+/// Not told.
+const NONE: i32 = -1;
+
+impl Told {
+    fn new(control: Option<RawFd>) -> Self {
+        Self {
+            control: AtomicI32::new(control.unwrap_or(NONE)),
+            taken: AtomicBool::new(false),
+            listener: AtomicI32::new(NONE),
+            processor: AtomicI32::new(NONE),
+            has_failed: AtomicBool::new(false),
+            failure: UnsafeCell::new(Failure::at(Stage::SetUp)(Errno::CHILD)),
+        }
+    }
+
+    fn number(told: &AtomicI32) -> Option<i32> {
+        Some(told.load(Ordering::Acquire)).filter(|number| *number != NONE)
+    }
+
+    fn control(&self) -> Option<RawFd> {
+        Self::number(&self.control)
+    }
+
+    fn processor(&self) -> Option<usize> {
+        Self::number(&self.processor).and_then(|number| usize::try_from(number).ok())
+    }
+
+    /// For the process that tells: once, and last.
+    fn fail(&self, failure: Failure) {
+        // SAFETY: nobody reads it before the flag is set, and only this process writes to it.
+        unsafe { *self.failure.get() = failure };
+        self.has_failed.store(true, Ordering::Release);
+    }
+
+    fn failure(&self) -> Option<Failure> {
+        // SAFETY: it was written before the flag was set, and is written once.
+        self.has_failed.load(Ordering::Acquire).then(|| unsafe { *self.failure.get() })
+    }
 }
 
 /// What the process is given. It is the guard's memory, and stays as it is until the command is executed.
@@ -124,20 +176,21 @@ struct Start<'a> {
     /// The cage's own `/dev/null`.
     null: BorrowedFd<'a>,
     strings: &'a Strings,
-    /// The guard reads it when `shares` is 0.
-    told: *mut Told,
+    told: &'a Told,
     /// The kernel makes it 0 when the process does not share our memory any more, and wakes whoever waits for that.
     shares: AtomicU32,
 }
 
-/// Makes the process and sleeps until it has executed a command or has ended. Gives its number here and outside.
+/// Makes the process and sleeps until it has executed a command or has ended. Gives its number here and outside, and the
+/// strings of its request.
 fn sleep_beside(
     inside: &Inside,
     mode: Mode,
     session: Session,
     source: Source<'_>,
-    told: &mut Told,
-) -> Result<(Pid, i32), Failure> {
+    told: &Told,
+    mut late: impl FnMut(),
+) -> Result<(Pid, i32, Strings), Failure> {
     let set_up = Failure::at(Stage::SetUp);
     // While the old /proc can still be seen: it counts processes as the rest of the system does.
     let list = children::list();
@@ -146,8 +199,7 @@ fn sleep_beside(
         Session::Guards => StreamsOf::Command,
     };
     let rules = inside.prepare_job(mode, streams)?;
-    // Not given back before this process ends: that would take longer than all that is done for the command here.
-    let strings = ManuallyDrop::new(Strings::room()?);
+    let strings = Strings::room()?;
     let flags = OFlags::RDWR | OFlags::CLOEXEC;
     let null = openat(CWD, c"/dev/null", flags, FileMode::empty()).map_err(&set_up)?;
     let stack = ChildStack::map().map_err(&set_up)?;
@@ -164,8 +216,9 @@ fn sleep_beside(
     };
     let arg = ptr::from_ref(&start).cast_mut().cast();
     // SAFETY: `wait_inside` makes only kernel calls and never returns. It only reads `start`, which stays until it
-    // shares our memory no longer, and writes to what it tells us, its own stack and its own mappings. While it shares
-    // our descriptors it closes none. Meanwhile this process makes no call that uses `errno`.
+    // shares our memory no longer, and writes to what it tells us, its own stack and its own mappings, the strings
+    // among them, which nobody here looks at. While it shares our descriptors it closes none but those of a request
+    // that makes no sense. Meanwhile this process makes no call that uses `errno`.
     let pid = unsafe { raw::start_beside(&stack, wait_inside, arg) };
     let pid = pid.map_err(Failure::at(Stage::Fork))?;
     let pid = Pid::from_raw(pid).ok_or(Errno::CHILD).map_err(Failure::at(Stage::Fork))?;
@@ -176,23 +229,42 @@ fn sleep_beside(
     let own = (mode == Mode::LandlockOnly).then_some(pid);
     let outer_pid = list.ok().and_then(|list| children::only(&list)).or(own);
     // The other process has been made and does not inherit this.
-    raw::take_short_turns();
-    sleep_while_shared(&start.shares, pid);
-    Ok((pid, outer_pid.map_or(0, |pid| pid.as_raw_nonzero().get())))
+    take_short_turns();
+    sleep_while_shared(&start.shares, pid, || {
+        if told.control().is_some() {
+            late();
+        }
+    });
+    Ok((pid, outer_pid.map_or(0, |pid| pid.as_raw_nonzero().get()), strings))
 }
 
-/// How often it is looked whether a process is there that was killed before it could ask the kernel to say so.
+/// How often it is looked whether a process that shares our memory still moves: it may have been killed before it could
+/// ask the kernel to say so, or stopped.
 const LOOK: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
 
-fn sleep_while_shared(shares: &AtomicU32, pid: Pid) {
-    let look = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+/// `each` is called with every look.
+fn sleep_while_shared(shares: &AtomicU32, pid: Pid, mut each: impl FnMut()) {
+    let look = WaitIdOptions::EXITED
+        | WaitIdOptions::STOPPED
+        | WaitIdOptions::NOHANG
+        | WaitIdOptions::NOWAIT;
     while shares.load(Ordering::Acquire) != 0 {
-        let slept = futex::wait(shares, futex::Flags::empty(), 1, Some(&LOOK));
-        if slept == Err(Errno::TIMEDOUT) && !matches!(waitid(WaitId::Pid(pid), look), Ok(None)) {
-            return;
+        match futex::wait(shares, futex::Flags::empty(), 1, Some(&LOOK)) {
+            Ok(()) | Err(Errno::INTR | Errno::AGAIN) => continue,
+            Err(Errno::TIMEDOUT) => each(),
+            // There are systems without it.
+            Err(_) => drop(rustix::thread::nanosleep(&MOMENT)),
+        }
+        match waitid(WaitId::Pid(pid), look) {
+            Ok(None) => {}
+            // It is our child, and is waited for by nobody yet. Its end is heard above.
+            Ok(Some(status)) if status.stopped() => drop(kill_process(pid, Signal::KILL)),
+            _ => return,
         }
     }
 }
+
+const MOMENT: Timespec = Timespec { tv_sec: 0, tv_nsec: 200_000 };
 
 /// The life of the process: gives up its rights, waits, and becomes the command. It shares its guard's
 /// memory, so that making it copies none and executing the command clears none away.
@@ -200,11 +272,11 @@ extern "C" fn wait_inside(start: *mut c_void) -> c_int {
     let _never = NeverReturn;
     // SAFETY: `sleep_beside` passed a pointer to this, and keeps it as long as we can use it.
     let start = unsafe { &*start.cast::<Start<'_>>() };
-    raw::clear_when_gone(&start.shares);
+    // SAFETY: the guard keeps it as long as we share its memory.
+    unsafe { raw::clear_when_gone(&start.shares) };
     let _ = rustix::thread::set_name(c"sg-vestibule");
     let (Ok(failure) | Err(failure)) = start.confine().and_then(|()| start.execute());
-    // SAFETY: nobody else uses it before we are gone.
-    unsafe { (*start.told).failure = Some(failure) };
+    start.told.fail(failure);
     raw::exit_now(127);
 }
 
@@ -215,9 +287,8 @@ impl Start<'_> {
             rustix::process::setsid().map_err(&set_up)?;
         }
         // The descriptor is the guard's from now on.
-        let listener = self.inside.confine(self.rules)?.map(rustix::fd::IntoRawFd::into_raw_fd);
-        // SAFETY: nobody else uses it before we are gone.
-        unsafe { (*self.told).listener = listener };
+        let listener = self.inside.confine(self.rules)?.map_or(NONE, OwnedFd::into_raw_fd);
+        self.told.listener.store(listener, Ordering::Release);
         // Giving up rights forgets this signal, so it is asked for after that.
         rustix::process::set_parent_process_death_signal(Some(Signal::KILL)).map_err(&set_up)?;
         if rustix::process::getppid() != self.guard {
@@ -237,19 +308,19 @@ impl Start<'_> {
                 let Some((request, [control, stdin, stdout, stderr])) = received else {
                     raw::exit_now(0);
                 };
-                // SAFETY: nobody else uses it before we are gone.
-                unsafe { (*self.told).control = Some(control.into_raw_fd()) };
+                self.told.control.store(control.into_raw_fd(), Ordering::Release);
                 (request, Some([stdin, stdout, stderr].map(ManuallyDrop::new)))
             }
             Source::This(request) => (request, None),
         };
-        // SAFETY: only this process writes to it.
-        let control = unsafe { (*self.told).control }.ok_or(set_up(Errno::BADF))?;
+        let control = self.told.control().ok_or(set_up(Errno::BADF))?;
         // SAFETY: the guard owns it, and sleeps.
         let control = unsafe { BorrowedFd::borrow_raw(control) };
-        self.strings.receive(request, control)?;
+        // SAFETY: the guard does not look at them while we share its memory.
+        unsafe { self.strings.receive(request, control) }?;
         // From here on the program may run.
         say_taken(control);
+        self.told.taken.store(true, Ordering::Release);
         raw::part_with_descriptors().map_err(&set_up)?;
         let plan = Plan::lay_out(request, self.strings)?;
         match (request.streams, &stdio) {
@@ -262,8 +333,8 @@ impl Start<'_> {
         part_with_the_hosts_null(self.null).map_err(&set_up)?;
         // SAFETY: the descriptors are this process's own by now, and it uses none of them again.
         unsafe { raw::close_all_but_stdio() };
-        // SAFETY: nobody else uses it before we are gone.
-        unsafe { (*self.told).processor = processor::here() };
+        let here = processor::here().and_then(|number| i32::try_from(number).ok());
+        self.told.processor.store(here.unwrap_or(NONE), Ordering::Release);
         Ok(plan.execute())
     }
 }

@@ -48,12 +48,12 @@ pub(super) fn serve(
         // The nursery keeps the names of the cage. Nobody may be in there without it.
         let _ = rustix::process::set_parent_process_death_signal(Some(Signal::KILL));
     }
+    let mut taken = Taken(Some(taken));
     let (control, started) = match caged {
-        None => serve_plain(requests),
-        Some(caged) => serve_caged(requests, caged),
+        None => serve_plain(requests, &mut taken),
+        Some(caged) => serve_caged(requests, caged, &mut taken),
     };
-    // The next warden may be made. Not earlier: this one's command would have to wait for it.
-    let _ = rustix::io::write(taken, b"t");
+    taken.say();
     watch_over(started, control, child_signals, caged, Front::Host);
     if Place::of(caged) == Place::First {
         // Another job may live among these mounts next.
@@ -62,19 +62,37 @@ pub(super) fn serve(
     raw::exit_now(0);
 }
 
+/// Tells the nursery, once, that it may make the next warden: not before this one's command is on its way, which would
+/// have to wait for it, unless that takes long.
+struct Taken<'a>(Option<BorrowedFd<'a>>);
+
+impl Taken<'_> {
+    fn say(&mut self) {
+        if let Some(nursery) = self.0.take() {
+            let _ = rustix::io::write(nursery, b"t");
+        }
+    }
+}
+
 /// Starts the first command that is asked for, which nothing confines.
-fn serve_plain(requests: BorrowedFd<'_>) -> (OwnedFd, Result<Started, Failure>) {
+fn serve_plain(
+    requests: BorrowedFd<'_>,
+    taken: &mut Taken<'_>,
+) -> (OwnedFd, Result<Started, Failure>) {
     let Ok(stack) = ChildStack::map() else { raw::exit_now(1) };
     let (request, [control, stdio @ ..]) = next_request(requests);
-    let start = || -> Result<Started, Failure> {
+    let mut start = || -> Result<Started, Failure> {
         let strings = Strings::room_for(request)?;
-        strings.receive(request, control.as_fd())?;
+        // SAFETY: nobody else has them.
+        unsafe { strings.receive(request, control.as_fd()) }?;
         say_taken(control.as_fd());
         let plan = Plan::lay_out(request, &strings)?;
         let stdio = stdio.each_ref().map(AsFd::as_fd);
+        // This process is held up until the program is executed.
+        taken.say();
         let pid = Beginning { plan, request, stdio, warden: None, failure: None }.start(&stack)?;
         let outer_pid = pid.as_raw_nonzero().get();
-        Ok(Started { pid, outer_pid, held: Held::default(), listener: None })
+        Ok(Started { pid, outer_pid, held: Held::default(), listener: None, strings: None })
     };
     let started = start();
     (control, started)
@@ -84,9 +102,10 @@ fn serve_plain(requests: BorrowedFd<'_>) -> (OwnedFd, Result<Started, Failure>) 
 fn serve_caged(
     requests: BorrowedFd<'_>,
     Caged { inside, mode }: Caged<'_>,
+    taken: &mut Taken<'_>,
 ) -> (OwnedFd, Result<Started, Failure>) {
     let awaited = Awaited::On(requests);
-    match vestibule::become_command(inside, mode, Session::Own, awaited) {
+    match vestibule::become_command(inside, mode, Session::Own, awaited, || taken.say()) {
         Came::Executed(control, executed) => (control, Ok(Started::in_cage(executed, mode))),
         Came::Failed(control, failure) => (control, Err(failure)),
         Came::Unfit(failure) => {
@@ -110,15 +129,14 @@ pub(super) fn serve_terminal(control: OwnedFd, request: Request, caged: Caged<'_
     let _ = rustix::thread::set_name(c"sg-warden");
     let Ok(child_signals) = prepare() else { raw::exit_now(1) };
     let awaited = Awaited::This(request, control);
-    let (control, started) =
-        match vestibule::become_command(caged.inside, caged.mode, Session::Guards, awaited) {
-            Came::Executed(control, executed) => {
-                (control, Ok(Started::in_cage(executed, caged.mode)))
-            }
-            Came::Failed(control, failure) => (control, Err(failure)),
-            // It was asked for, so that nothing else can have come of it.
-            Came::Unfit(_) | Came::Unused => raw::exit_now(1),
-        };
+    let Caged { inside, mode } = caged;
+    let came = vestibule::become_command(inside, mode, Session::Guards, awaited, || {});
+    let (control, started) = match came {
+        Came::Executed(control, executed) => (control, Ok(Started::in_cage(executed, mode))),
+        Came::Failed(control, failure) => (control, Err(failure)),
+        // It was asked for, so that nothing else can have come of it.
+        Came::Unfit(_) | Came::Unused => raw::exit_now(1),
+    };
     watch_over(started, control, child_signals, Some(caged), Front::Terminal)
 }
 
@@ -134,13 +152,16 @@ struct Started {
     outer_pid: i32,
     held: Held,
     listener: Option<OwnedFd>,
+    /// What is left of its request.
+    strings: Option<Strings>,
 }
 
 impl Started {
-    fn in_cage(Executed { pid, outer_pid, listener }: Executed, mode: Mode) -> Self {
+    fn in_cage(executed: Executed, mode: Mode) -> Self {
+        let Executed { pid, outer_pid, listener, strings } = executed;
         let namespaces = mode == Mode::Namespaces;
         let held = Held { namespaces, supervised: listener.is_some() };
-        Self { pid, outer_pid, held, listener }
+        Self { pid, outer_pid, held, listener, strings: Some(strings) }
     }
 }
 
@@ -180,7 +201,7 @@ fn watch_over(
     caged: Option<Caged<'_>>,
     front: Front,
 ) -> bool {
-    let Started { pid, outer_pid, held, listener } = match started {
+    let Started { pid, outer_pid, held, listener, strings } = match started {
         Ok(started) => started,
         Err(failure) => {
             refuse(&control, failure);
@@ -198,6 +219,8 @@ fn watch_over(
         unsafe { raw::close_all_but(keep.unwrap_or_default()) };
     }
     let _ = say(&control, Reply::Started { pid: outer_pid, held });
+    // There may be secrets in its environment.
+    drop(strings);
     let mut names = ScopeNames::default();
     let supervisor = match (listener, caged) {
         (Some(listener), Some(Caged { inside, mode })) => {

@@ -146,7 +146,7 @@ pub(super) fn run(
             if entry.has_network_of_its_own() {
                 entry.make_network().unwrap();
             }
-            cage.settle(Mode::Namespaces, &reservations).unwrap();
+            cage.settle(Of::Session, Mode::Namespaces, &reservations).unwrap();
             sys::unshare(UnshareFlags::NEWPID | UnshareFlags::NEWNS).unwrap();
         }
         let first = in_process(|| {
