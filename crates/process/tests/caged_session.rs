@@ -113,6 +113,63 @@ async fn commands_see_nothing_of_those_before_them() {
     }
 }
 
+/// Takes a descriptor from whoever connects, and says for each line that it reads which processes are to be seen in the
+/// `/proc` that lies beneath.
+const KEEPER: &str = r#"
+import os, socket, sys
+server = socket.socket(socket.AF_UNIX)
+server.bind("keeper")
+server.listen()
+print("listening", flush=True)
+_, fds, _, _ = socket.recv_fds(server.accept()[0], 1, 1)
+print("kept", flush=True)
+for line in sys.stdin:
+    try:
+        names = os.listdir(os.open("proc", os.O_RDONLY, dir_fd=fds[0]))
+    except OSError:
+        names = []
+    print("seen", *[name for name in names if name.isdigit()], flush=True)
+"#;
+
+const HAND_OVER: &str = r#"
+import os, socket
+keeper = socket.socket(socket.AF_UNIX)
+keeper.connect("keeper")
+socket.send_fds(keeper, [b"x"], [os.open("/", os.O_RDONLY)])
+"#;
+
+/// spec CAGED.68: A command that was handed a directory by another one sees by way of it neither the processes of those
+/// that come later nor the host's.
+#[tokio::test]
+async fn a_way_into_a_room_leads_to_nobody_who_comes_later() {
+    let session = Session::new();
+    if !session.has_namespaces() {
+        return skipped("there are no namespaces here");
+    }
+    let (Some(keeper), Some(hand_over)) = (python(KEEPER), python(HAND_OVER)) else { return };
+    // So that the one that hands something over is not the first.
+    session.run("exit 0").await;
+    let env = session.confined(keeper);
+    let mut keeper = session.spawner.spawn_pipe(&env, Stdin::Piped).await.unwrap();
+    assert_eq!(next(&mut keeper).await, "listening\n");
+    let handed = session.execute(hand_over).await.unwrap();
+    assert_eq!(handed.output.exit_code, 0, "{}", handed.output.stderr.text);
+    assert_eq!(next(&mut keeper).await, "kept\n");
+    let mut seen = async || {
+        keeper.session.writer_sender().unwrap().send("look\n".into()).await.unwrap();
+        next(&mut keeper).await
+    };
+    // The guard of the one that has handed it over goes a moment later.
+    while seen().await == "seen 1\n" {}
+    let sleep = session.confined(program(&["/bin/sleep", "300"]));
+    let mut later = Vec::new();
+    for number in 0..12 {
+        assert_eq!(seen().await, "seen\n", "after {number} others");
+        session.run("exit 0").await;
+        later.push(session.spawner.spawn_pipe(&sleep, Stdin::Null).await.unwrap());
+    }
+}
+
 /// spec CAGED.61: A cage that nobody uses is let go with all that belongs to it, and made anew when
 /// somebody does.
 #[tokio::test]

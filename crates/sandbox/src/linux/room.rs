@@ -4,7 +4,7 @@
 //! mounts the machine has, and a job cannot change any. So a job can live where another one has lived.
 //!
 //! It must not where somebody is left who has a way there: a descriptor of any directory in a room leads to the `/proc`
-//! of whoever lives in it. Who keeps rooms sees to that.
+//! of whoever lives in it, and to the host's when that is taken away. Who keeps rooms sees to that.
 
 use crate::sys;
 use rustix::fd::{AsFd as _, OwnedFd};
@@ -57,19 +57,12 @@ impl Room {
     }
 }
 
-/// Takes away what jobs have left that did not end by themselves. Theirs is a `/proc` that does not know this process.
+/// Takes away the `/proc` of the job that was here last: one that does not know this process. Not earlier: what it covers
+/// is the host's, and somebody may be there who could look at it.
 fn clear() -> Result<(), Errno> {
     let mut link = [MaybeUninit::uninit(); 16];
     while readlinkat_raw(CWD, c"/proc/self", &mut link).is_err() {
-        leave_proc()?;
+        unmount(c"/proc", UnmountFlags::DETACH | UnmountFlags::NOFOLLOW)?;
     }
     Ok(())
-}
-
-/// Takes the `/proc` of a job away, for the first process of that job when it is the last.
-///
-/// # Errors
-/// When the kernel refuses. Whoever enters next does it then.
-pub fn leave_proc() -> Result<(), Errno> {
-    unmount(c"/proc", UnmountFlags::DETACH | UnmountFlags::NOFOLLOW)
 }

@@ -18,7 +18,7 @@ use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, send};
 use rustix::process::{Pid, Signal, WaitStatus, kill_process, kill_process_group};
 use sandgate_sandbox::linux::supervisor::{Denial, Supervisor};
-use sandgate_sandbox::linux::{Inside, Mode, ScopeNames, leave_proc};
+use sandgate_sandbox::linux::{Inside, Mode, ScopeNames};
 use std::ffi::{c_int, c_void};
 use std::ptr;
 
@@ -55,10 +55,6 @@ pub(super) fn serve(
     };
     taken.say();
     watch_over(started, control, child_signals, caged, Front::Host);
-    if Place::of(caged) == Place::First {
-        // Another job may live among these mounts next.
-        let _ = leave_proc();
-    }
     raw::exit_now(0);
 }
 
