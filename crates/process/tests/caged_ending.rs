@@ -257,6 +257,9 @@ async fn killed_idle_guards_are_replaced() {
         eventually("it has ended", || !alive(vestibule));
         works(&session).await;
     }
+    eventually_async("a process waits", || guards.vestibule().is_some()).await;
+    signal(guards.vestibule().unwrap(), Signal::STOP);
+    works(&session).await;
     drop(process);
     nothing_is_left(session).await;
 }

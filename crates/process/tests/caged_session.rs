@@ -11,7 +11,7 @@ use std::fs;
 use std::io::Write as _;
 use std::net::TcpListener;
 use std::os::unix::net::UnixListener;
-use support::caged::{Session, again_without_namespaces, python};
+use support::caged::{Guards, Session, again_without_namespaces, python};
 use support::{Nowhere, eventually_async, program, skipped};
 
 /// The next piece of output.
@@ -102,14 +102,88 @@ async fn commands_see_nothing_of_those_before_them() {
         check("after one whose guard was killed").await;
         check("after another").await;
     }
+    let process = session.spawner.spawn_pipe(&sleep, Stdin::Null).await.unwrap();
+    let guards = Guards::of(process.session.pid());
+    for _ in 0..3 {
+        eventually_async("a process waits", || guards.vestibule().is_some()).await;
+        support::caged::kill(guards.idle_warden().unwrap());
+        check("after a guard without a command was killed").await;
+    }
+    drop(process);
     let mut at_once = Vec::new();
     for _ in 0..12 {
         at_once.push(session.spawner.spawn_pipe(&sleep, Stdin::Null).await.unwrap());
         check("beside others").await;
     }
+    for process in &at_once {
+        // Who is beneath another /proc than the host's is not known by its number.
+        assert!(process.session.pid() > 0);
+    }
     drop(at_once);
     for _ in 0..12 {
         check("after many at once").await;
+    }
+}
+
+/// spec CAGED.69: A command that takes long to be executed holds up no other.
+#[tokio::test]
+#[expect(clippy::disallowed_methods, reason = "somebody outside has to hold a lease")]
+async fn a_command_that_is_not_executed_holds_up_no_other() {
+    again_without_namespaces("a_command_that_is_not_executed_holds_up_no_other");
+    let session = Session::new();
+    let slow = session.ws().join("slow");
+    fs::copy("/bin/true", &slow).unwrap();
+    // Whoever opens a file that has a lease waits until that is given up.
+    const LEASE: &str = "import fcntl, signal, sys\n\
+        signal.signal(signal.SIGIO, signal.SIG_IGN)\n\
+        file = open(sys.argv[1])\n\
+        fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_WRLCK)\n\
+        print('held', flush=True)\n\
+        sys.stdin.read()";
+    let Some(python) = support::caged::found("python3") else {
+        return skipped("there is no python3 here to hold a lease with");
+    };
+    let mut holder = std::process::Command::new(python)
+        .args(["-c", LEASE])
+        .arg(&slow)
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut held = [0; 5];
+    std::io::Read::read_exact(holder.stdout.as_mut().unwrap(), &mut held).unwrap();
+    let slow = session.confined(program(&[slow.to_str().unwrap()]));
+    let others = async {
+        for _ in 0..5 {
+            assert_eq!(session.run("echo quick").await.output.stdout.text, "quick\n");
+        }
+        drop(holder.stdin.take());
+    };
+    let (stop, mut nowhere) = (Stop::default(), Nowhere);
+    let executed = execute(&session.spawner, &slow, Default::default(), &stop, &mut nowhere);
+    let (executed, ()) = tokio::join!(executed, others);
+    assert_eq!(executed.unwrap().output.exit_code, 0);
+    holder.wait().unwrap();
+}
+
+/// spec CAGED.16: Where the host is in another root than its mounts have, every command of a session is in that root.
+#[tokio::test]
+async fn commands_are_in_the_root_that_their_host_is_in() {
+    const OTHER_ROOT: &str = "root=$(mktemp -d) && mount --rbind / $root && mount -t tmpfs tmpfs $root/srv && \
+        touch $root/srv/inside && exec chroot $root \"$@\"";
+    if !rustix::process::getuid().is_root() {
+        return skipped("only root can have another root");
+    }
+    let before = ["unshare", "--mount", "sh", "-c", OTHER_ROOT, "sh"];
+    if !support::caged::started_by(&before, "commands_are_in_the_root_that_their_host_is_in") {
+        return;
+    }
+    let session = Session::new();
+    assert!(fs::exists("/srv/inside").unwrap());
+    for _ in 0..6 {
+        let text = "test -e /srv/inside && pwd; echo x 2>/dev/null > /srv/inside || echo refused";
+        let expected = format!("{}\nrefused\n", session.ws().display());
+        assert_eq!(session.run(text).await.output.stdout.text, expected);
     }
 }
 

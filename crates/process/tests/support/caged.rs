@@ -219,7 +219,7 @@ fn is_started_again() -> bool {
 }
 
 #[expect(clippy::disallowed_methods, reason = "the test itself is run again")]
-fn started_by(before: &[&str], test: &str) -> bool {
+pub(crate) fn started_by(before: &[&str], test: &str) -> bool {
     if is_started_again() {
         return true;
     }
