@@ -1,9 +1,9 @@
 //! A process that is confined already and waits for the command that it is to become.
 //!
 //! Confining takes longer than executing, so it is done ahead, while nobody waits. The process takes the request off
-//! its socket by itself. Its guard sleeps from its making until the command is executed, and is woken by nothing else:
-//! a process that is woken on a busy processor may stay there although others are idle, and whoever is to start the
-//! next one would wait for the command.
+//! its socket by itself. Its guard looks after it now and then, and else sleeps until the command is executed: a process
+//! that is woken on a busy processor may stay there although others are idle, and whoever is to start the next one would
+//! wait for the command.
 
 use super::children;
 use super::nursery::receive;

@@ -1,8 +1,8 @@
 //! What the host, the nursery and the wardens say to each other.
 //!
 //! All three are the same program on the same machine, so numbers are in native order. The strings
-//! of a request follow it on the job's own socket, in as many packets as they need: a packet is
-//! bounded, and an environment is not.
+//! of a request come on the job's own socket, in as many packets as they need: a packet is
+//! bounded, and an environment is not. Those that there is room for are there before the request is.
 
 use crate::handle::Exit;
 use crate::sys::{Ended, Held};
@@ -43,7 +43,7 @@ pub(super) enum Streams {
     Inherited,
 }
 
-/// From a warden to the host.
+/// From a warden to the host, or from the process that is to become its command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reply<'a> {
     /// The request was taken whole; from now on the program may run.
