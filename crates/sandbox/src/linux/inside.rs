@@ -7,6 +7,7 @@ use super::seccomp::Programs;
 use super::supervisor::Scope;
 use crate::{Layout, sys};
 use rustix::fd::{AsFd as _, OwnedFd};
+use rustix::io::Errno;
 use rustix::mount::{MountFlags, mount};
 use sandgate_protocol::NetworkAccess;
 use std::ffi::CStr;
@@ -118,7 +119,14 @@ impl Inside {
         // for the user's number only: root's is the right one.
         let flags =
             MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC | MountFlags::RDONLY;
-        mount(c"proc", c"/proc", c"proc", flags, None).map_err(Stuck::at("mount /proc"))
+        // Another command may have a way here. Landlock lets none trace what is not its own.
+        let hidden = Some(c"hidepid=ptraceable");
+        match mount(c"proc", c"/proc", c"proc", flags, hidden) {
+            // Kernels before 5.8 have no such thing.
+            Err(Errno::INVAL) => mount(c"proc", c"/proc", c"proc", flags, None),
+            mounted => mounted,
+        }
+        .map_err(Stuck::at("mount /proc"))
     }
 
     /// Gives up every right for good. For the process that is about to execute the command. What it

@@ -29,7 +29,7 @@ pub use inside::{Inside, JobRules, ScopeNames};
 pub use landlock::StreamsOf;
 pub use outside::rule_seen_from_outside;
 pub use reserve::{Leftovers, Reservations};
-pub use room::Room;
+pub use room::{HostProc, Room};
 pub use site::Site;
 pub(crate) use status::{enforced, status};
 pub use supervisor::syscall_name;

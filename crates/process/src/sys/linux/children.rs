@@ -4,7 +4,7 @@
 //! process has waited for them. That is enough, because a subreaper inherits the children of every
 //! child that ends.
 
-use rustix::fd::{AsFd, OwnedFd};
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{CWD, Mode, OFlags, openat, readlinkat_raw};
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, WaitOptions, WaitStatus};
@@ -74,8 +74,14 @@ fn for_each_listed(f: &mut impl FnMut(Pid)) -> Result<(), Errno> {
 
 /// The list of this thread's children, by the numbers of the `/proc` that it is opened in.
 pub(super) fn list() -> Result<OwnedFd, Errno> {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    list_in(openat(CWD, c"/proc", flags, Mode::empty())?.as_fd())
+}
+
+/// The same in a `/proc` that is held.
+pub(super) fn list_in(proc: BorrowedFd<'_>) -> Result<OwnedFd, Errno> {
     let flags = OFlags::RDONLY | OFlags::CLOEXEC;
-    openat(CWD, c"/proc/thread-self/children", flags, Mode::empty())
+    openat(proc, c"thread-self/children", flags, Mode::empty())
 }
 
 /// The only child in a list.

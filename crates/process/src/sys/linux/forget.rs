@@ -27,8 +27,12 @@ pub(super) unsafe fn drop_host_memory() {
     let _ = unsafe { wipe_arguments() };
 }
 
-/// How much around this thread's stack pointer and its own variables is kept.
+/// How much around this thread's stack pointer is kept.
 pub(super) const KEPT: usize = 64 * 1024;
+
+/// How much behind where the C library knows this thread by. What it needs of it is in the first bytes; the next thing
+/// may be somebody's heap.
+const KEPT_OF_THREAD: usize = 1024;
 
 /// # Safety
 /// As for [`drop_host_memory`].
@@ -36,13 +40,17 @@ unsafe fn drop_anonymous_pages() -> Result<(), Errno> {
     let here = 0u8;
     let stack = ptr::from_ref(&here).addr();
     // SAFETY: only gives an address; always succeeds.
-    let thread = unsafe { libc::__errno_location() }.addr();
+    let errno = unsafe { libc::__errno_location() }.addr();
+    // SAFETY: only gives an address; always succeeds.
+    let thread = unsafe { libc::pthread_self() } as usize;
     // The kernel joins neighbouring mappings, so what is needed is spared by the page and not by the
     // mapping.
-    let mut kept = [stack, thread].map(|address| {
-        let start = address.saturating_sub(KEPT) & !(PAGE - 1);
-        start..start + 2 * KEPT + PAGE
-    });
+    let pages = |from: usize, to: usize| from & !(PAGE - 1)..to.next_multiple_of(PAGE);
+    let mut kept = [
+        pages(stack.saturating_sub(KEPT), stack + KEPT),
+        pages(errno, errno + size_of::<libc::c_int>()),
+        pages(thread, thread + KEPT_OF_THREAD),
+    ];
     kept.sort_unstable_by_key(|range| range.start);
     let mut data_end = 0;
     for_each_line(c"/proc/self/maps", |line| {

@@ -17,7 +17,7 @@ use rustix::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd, RawFd};
 use rustix::io::Errno;
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
 use rustix::process::{Pid, Signal, kill_process};
-use sandgate_sandbox::linux::{Cage, Leftovers, Mode, Of, Reservations};
+use sandgate_sandbox::linux::{Cage, HostProc, Leftovers, Mode, Of, Reservations};
 use std::io::IoSliceMut;
 use std::mem::MaybeUninit;
 
@@ -55,14 +55,14 @@ pub(super) enum Allowed {
 
 impl<'a> Cell<'a> {
     /// Furnishes the cage. Some of what that needs is memory of the host's.
-    fn enter(self) -> Result<(Caged<'a>, Leftovers<'a>, Option<NetworkToCome>), Failure> {
+    fn enter(self) -> Result<(Caged<'a>, Option<NetworkToCome>), Failure> {
         if self.mode == Mode::Namespaces {
             self.names.take()?;
         }
         self.cage.settle(Of::Session, self.mode, self.names)?;
         raw::forbid_inspection();
         let network = self.network.filter(|_| self.mode == Mode::Namespaces);
-        Ok((Caged { inside: self.cage.inside(), mode: self.mode }, self.leftovers, network))
+        Ok((Caged { inside: self.cage.inside(), mode: self.mode }, network))
     }
 }
 
@@ -87,7 +87,10 @@ pub(super) unsafe fn become_nursery(
     if fill_stdio().is_err() {
         raw::exit_now(1);
     }
+    let leftovers = cell.as_ref().map(|cell| cell.leftovers);
     let give_up = |Failure { stage, errno, step }: Failure| -> ! {
+        // Whoever it is told to may be gone.
+        remove_names(leftovers, Some(requests));
         let (stage, errno) = (stage as u32, errno.raw_os_error());
         let message = Reply::Failed { stage, errno, step: step.as_bytes() }.encode();
         let _ = rustix::io::write(requests, message.as_bytes());
@@ -99,10 +102,8 @@ pub(super) unsafe fn become_nursery(
     };
     // SAFETY: from here on nothing of the host's heap is read.
     unsafe { forget::drop_host_memory() };
-    let (caged, leftovers, network) = match cell {
-        Some((caged, leftovers, network)) => (Some(caged), Some(leftovers), network),
-        None => (None, None, None),
-    };
+    let (caged, network) = cell.unzip();
+    let network = network.flatten();
     let nursery = Nursery::new(requests, caged);
     // Whoever makes it has had all of the time above.
     if let Err(stuck) = network.map_or(Ok(()), NetworkToCome::join) {
@@ -111,15 +112,28 @@ pub(super) unsafe fn become_nursery(
     if let Ok(nursery) = nursery {
         nursery.run();
     }
-    if let Some(leftovers) = leftovers {
-        // Whoever removes them must not hold them.
-        let mut parents = [0; Leftovers::MOST];
-        let parents = leftovers.descriptors(&mut parents);
-        // SAFETY: nothing below uses another descriptor.
-        unsafe { raw::close_all_but(parents) };
-        leftovers.remove();
-    }
+    remove_names(leftovers, None);
     raw::exit_now(0);
+}
+
+/// Removes what keeps names free, for a process that does nothing afterwards but use the descriptor that is kept.
+fn remove_names(leftovers: Option<Leftovers<'_>>, keep: Option<BorrowedFd<'_>>) {
+    let Some(leftovers) = leftovers else { return };
+    let mut parents = [0; Leftovers::MOST];
+    let mut kept = [0; Leftovers::MOST + 1];
+    let parents = leftovers.descriptors(&mut parents);
+    let all = parents.iter().copied().chain(keep.map(|keep| keep.as_raw_fd()));
+    let mut count = 0;
+    for (to, from) in kept.iter_mut().zip(all) {
+        *to = from;
+        count += 1;
+    }
+    let kept = kept.get_mut(..count).unwrap_or_default();
+    kept.sort_unstable();
+    // Whoever removes them must not hold them.
+    // SAFETY: nothing below uses another descriptor.
+    unsafe { raw::close_all_but(kept) };
+    leftovers.remove();
 }
 
 /// Occupies descriptors 0 to 2, so that nothing that arrives later lands on them.
@@ -176,8 +190,8 @@ impl<'a> Nursery<'a> {
             has_served: false,
             caged,
             rooms: match caged {
-                Some(Caged { mode: Mode::Namespaces, .. }) => Rooms::here(),
-                _ => Rooms::none(),
+                Some(Caged { mode: Mode::Namespaces, .. }) => Rooms::with(HostProc::hold().ok()),
+                _ => Rooms::with(None),
             },
             wardens: [None; MAX_WARDENS],
         })
@@ -211,10 +225,10 @@ impl<'a> Nursery<'a> {
             {
                 self.answer(refusal);
             }
-            let something = taken | child;
-            if something.contains(PollFlags::IN) {
-                // Before it is heard of ends: a job that has begun may have been beside one that has ended since.
-                self.hear_of_requests();
+            if taken.contains(PollFlags::IN) {
+                let _ = rustix::io::read(&self.taken, &mut [0u8; 8]);
+                self.idle = None;
+                self.has_served = true;
             }
             if child.contains(PollFlags::IN) {
                 let _ = rustix::io::read(&self.child_signals, &mut [0u8; 512]);
@@ -223,15 +237,6 @@ impl<'a> Nursery<'a> {
             if self.strays {
                 self.end_strays();
             }
-        }
-    }
-
-    fn hear_of_requests(&mut self) {
-        // There is one at the most, because the next warden is made after this.
-        if let Ok(1..) = rustix::io::read(&self.taken, &mut [0u8; 8]) {
-            self.idle = None;
-            self.has_served = true;
-            self.rooms.begin();
         }
     }
 
@@ -269,9 +274,11 @@ impl<'a> Nursery<'a> {
         let Some(slot) = self.wardens.iter().position(Option::is_none) else {
             return Some(Refusal { stage: Stage::Full, errno: Errno::AGAIN });
         };
-        let place = if self.has_namespaces() { self.rooms.next() } else { Some(Place::HOST) };
-        let Some(place) = place else {
-            return Some(Refusal { stage: Stage::SetUp, errno: Errno::PERM });
+        let place = if self.has_namespaces() { self.rooms.next() } else { Ok(Place::HOST) };
+        let place = match place {
+            Ok(place) => place,
+            Err(Errno::AGAIN) => return Some(Refusal { stage: Stage::Full, errno: Errno::AGAIN }),
+            Err(errno) => return Some(Refusal { stage: Stage::SetUp, errno }),
         };
         // The other processors have commands to run, once there are any.
         let pinned = self.has_served.then(processor::Pinned::here).flatten();
@@ -282,7 +289,8 @@ impl<'a> Nursery<'a> {
         }
         match forked {
             Ok(Forked::Child) => {
-                warden::serve(self.requests, self.taken_writer.as_fd(), self.caged)
+                let proc = self.rooms.mounts().map(HostProc::directory);
+                warden::serve(self.requests, self.taken_writer.as_fd(), self.caged, proc)
             }
             Ok(Forked::Parent(pid)) => {
                 self.idle = Pid::from_raw(pid);
@@ -310,6 +318,10 @@ impl<'a> Nursery<'a> {
         loop {
             match children::reap() {
                 Reaped::One(pid, status) => self.buried(pid, status.signaled()),
+                // What waits for the next command beside it may have begun to execute one.
+                Reaped::Stopped(pid) if self.idle == Some(pid) => {
+                    let _ = kill_process(pid, Signal::CONT);
+                }
                 // A warden that does not move cannot watch over anything. Nobody but this loop waits for it.
                 Reaped::Stopped(pid) if self.wardens.contains(&Some(pid)) => {
                     let _ = kill_process(pid, Signal::KILL);
@@ -321,7 +333,7 @@ impl<'a> Nursery<'a> {
     }
 
     fn buried(&mut self, pid: Pid, killed: bool) {
-        self.rooms.end(pid, self.idle != Some(pid));
+        self.rooms.vacate(pid);
         if let Some(slot) = self.wardens.iter_mut().find(|slot| **slot == Some(pid)) {
             *slot = None;
             // A warden goes only when nothing is left of its job. If one was killed, the rest of its

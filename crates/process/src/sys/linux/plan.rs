@@ -9,6 +9,7 @@ use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
 use sandgate_sandbox::linux::Stuck;
 use std::ffi::{CStr, c_char, c_void};
 use std::ptr;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Why a command could not be started.
 #[derive(Clone, Copy)]
@@ -57,6 +58,8 @@ impl Step {
 pub(super) struct Strings {
     mapping: *mut c_void,
     size: usize,
+    /// How much of it has been written to.
+    used: AtomicUsize,
 }
 
 /// More than any kernel takes for arguments and environment together.
@@ -82,7 +85,15 @@ impl Strings {
         // SAFETY: an anonymous mapping at an address of the kernel's choice overlaps nothing.
         let mapping = unsafe { mmap_anonymous(ptr::null_mut(), size, access, flags) }
             .map_err(Failure::at(Stage::SetUp))?;
-        Ok(Self { mapping, size })
+        Ok(Self { mapping, size, used: AtomicUsize::new(0) })
+    }
+
+    /// Overwrites them. To give the memory back would interrupt whoever runs on the processors that have used it, which
+    /// is the command.
+    pub(super) fn wipe(&mut self) {
+        let used = self.used.load(Ordering::Acquire).min(self.size);
+        // SAFETY: the mapping is at least that long, and nobody else's.
+        unsafe { ptr::write_bytes(self.mapping.cast::<u8>(), 0, used) };
     }
 
     /// The strings of a request that is at hand.
@@ -108,6 +119,7 @@ impl Strings {
         if wanted > self.size {
             return Err(Failure::at(Stage::Exec)(Errno::TOOBIG));
         }
+        self.used.store(wanted, Ordering::Release);
         // SAFETY: the mapping is at least that long, and the caller promises that nobody else uses it now.
         let text = unsafe { std::slice::from_raw_parts_mut(self.mapping.cast::<u8>(), wanted) };
         let mut filled = 0;

@@ -1,23 +1,21 @@
 //! Which job lives among which mounts.
 //!
-//! A job may hand a descriptor of a directory in its room to another one beside it, which would then see whoever lives
-//! there next. So a room is let again only if nobody else was there when its last job ended.
+//! None are given up as long as there may be jobs: somebody may hold what is beneath those that protect it.
 
+use rustix::io::Errno;
 use rustix::process::Pid;
-use sandgate_sandbox::linux::{MOUNTS_OF_JOB, PROCESSES_OF_JOB, Room};
+use sandgate_sandbox::linux::{HostProc, MOUNTS_OF_JOB, PROCESSES_OF_JOB, Room};
 
-/// How many are kept. More jobs at once than this get mounts that go with them.
-const MOST: usize = 8;
+/// How many there can be, and so how many jobs at once in a cage with namespaces. More are refused.
+const MOST: usize = 256;
 
 /// The mounts that a nursery has for its jobs. The first are those of the session itself.
-pub(super) struct Rooms<R = Room> {
-    kept: [Option<Kept<R>>; MOST],
-    /// The one that the nursery is in, unless it is in none that is kept, or somebody may have left something there.
+pub(super) struct Rooms<M: Mounts = HostProc> {
+    kept: [Option<Kept<M::Room>>; MOST],
+    /// The one that the nursery is in. Nothing of another job is there.
     here: Option<usize>,
-    /// Whether mounts can be kept at all.
-    possible: bool,
-    /// How many jobs there are. A guard that waits for one is none.
-    jobs: u32,
+    /// What they are made with, where they can be.
+    mounts: Option<M>,
 }
 
 struct Kept<R> {
@@ -28,23 +26,26 @@ struct Kept<R> {
 }
 
 /// What can be done with mounts.
-pub(super) trait Mounts: Sized {
-    fn here() -> Option<Self>;
-    fn another() -> Option<Self>;
-    fn enter(&self) -> bool;
+pub(super) trait Mounts {
+    type Room;
+    fn first(&self) -> Result<Self::Room, Errno>;
+    fn another(&self) -> Result<Self::Room, Errno>;
+    fn enter(room: &Self::Room) -> Result<(), Errno>;
 }
 
-impl Mounts for Room {
-    fn here() -> Option<Self> {
-        Self::here().ok()
+impl Mounts for HostProc {
+    type Room = Room;
+
+    fn first(&self) -> Result<Room, Errno> {
+        Room::first(self)
     }
 
-    fn another() -> Option<Self> {
-        Self::another().ok()
+    fn another(&self) -> Result<Room, Errno> {
+        Room::another(self)
     }
 
-    fn enter(&self) -> bool {
-        self.enter().is_ok()
+    fn enter(room: &Room) -> Result<(), Errno> {
+        room.enter()
     }
 }
 
@@ -61,42 +62,47 @@ impl Place {
     pub(super) const HOST: Self = Self { room: None, namespaces: 0 };
 }
 
-impl<R: Mounts> Rooms<R> {
-    /// None at all.
-    pub(super) fn none() -> Self {
-        Self { kept: [const { None }; MOST], here: None, possible: false, jobs: 0 }
-    }
-
-    /// Keeps those that this process has, which no job has lived among.
-    pub(super) fn here() -> Self {
-        let mut rooms = Self::none();
-        if let (Some(room), Some(first)) = (R::here(), rooms.kept.first_mut()) {
-            *first = Some(Kept { room, let_to: None });
+impl<M: Mounts> Rooms<M> {
+    /// The first is the one that this process is in, if there are any: where no jobs have been, or can be kept from
+    /// each other, each has mounts that go with it.
+    pub(super) fn with(mounts: Option<M>) -> Self {
+        let first = mounts.as_ref().and_then(|mounts| mounts.first().ok());
+        let mut rooms = Self { kept: [const { None }; MOST], here: None, mounts: None };
+        if let (Some(room), Some(slot)) = (first, rooms.kept.first_mut()) {
+            *slot = Some(Kept { room, let_to: None });
             rooms.here = Some(0);
-            rooms.possible = true;
+            rooms.mounts = mounts;
         }
         rooms
     }
 
-    /// Goes where the next job is to live. `None` when that cannot be: nothing may be started where this process is then.
-    pub(super) fn next(&mut self) -> Option<Place> {
-        if !self.possible {
-            return Some(Place { room: None, namespaces: PROCESSES_OF_JOB | MOUNTS_OF_JOB });
-        }
+    /// What they are made with.
+    pub(super) fn mounts(&self) -> Option<&M> {
+        self.mounts.as_ref()
+    }
+
+    /// Goes where the next job is to live.
+    ///
+    /// # Errors
+    /// When that cannot be: nothing may be started where this process is then.
+    pub(super) fn next(&mut self) -> Result<Place, Errno> {
+        let Some(mounts) = &self.mounts else {
+            return Ok(Place { room: None, namespaces: PROCESSES_OF_JOB | MOUNTS_OF_JOB });
+        };
         let is_vacant =
-            |kept: &Option<Kept<R>>| kept.as_ref().is_some_and(|it| it.let_to.is_none());
-        let room = self.kept.iter().position(is_vacant);
+            |kept: &Option<Kept<M::Room>>| kept.as_ref().is_some_and(|kept| kept.let_to.is_none());
+        let here = self.here.take();
+        let room = here.filter(|here| self.kept.get(*here).is_some_and(is_vacant));
+        let room = room.or_else(|| self.kept.iter().position(is_vacant));
         let room = room.or_else(|| self.kept.iter().position(Option::is_none));
-        let before = self.here.take();
         match room.and_then(|number| self.kept.get_mut(number)) {
-            Some(Some(_)) if before == room => {}
-            Some(Some(kept)) => kept.room.enter().then_some(())?,
-            Some(new) => *new = Some(Kept { room: R::another()?, let_to: None }),
-            // It goes with its job, and with whoever is in it now.
-            None => drop(R::another()?),
+            Some(Some(_)) if here == room => {}
+            Some(Some(kept)) => M::enter(&kept.room)?,
+            Some(new) => *new = Some(Kept { room: mounts.another()?, let_to: None }),
+            None => return Err(Errno::AGAIN),
         }
         self.here = room;
-        Some(Place { room, namespaces: PROCESSES_OF_JOB })
+        Ok(Place { room, namespaces: PROCESSES_OF_JOB })
     }
 
     /// A guard is there, and waits for its job.
@@ -106,26 +112,16 @@ impl<R: Mounts> Rooms<R> {
         }
     }
 
-    /// A job has begun. This must be said before it can have met another one.
-    pub(super) fn begin(&mut self) {
-        self.jobs += 1;
-    }
-
-    /// A guard has ended, and all of its job if it had one.
-    pub(super) fn end(&mut self, guard: Pid, had_a_job: bool) {
-        self.jobs = self.jobs.saturating_sub(u32::from(had_a_job));
-        let is_its =
-            |kept: &Option<Kept<R>>| kept.as_ref().is_some_and(|kept| kept.let_to == Some(guard));
+    /// A guard has ended, and all of its job.
+    pub(super) fn vacate(&mut self, guard: Pid) {
+        let is_its = |kept: &Option<Kept<M::Room>>| {
+            kept.as_ref().is_some_and(|kept| kept.let_to == Some(guard))
+        };
         let Some(number) = self.kept.iter().position(is_its) else { return };
-        if self.here == Some(number) {
-            // It may not have ended by itself.
-            self.here = None;
-        }
-        if let Some(kept) = self.kept.get_mut(number) {
-            match had_a_job && self.jobs > 0 {
-                true => *kept = None,
-                false => kept.iter_mut().for_each(|kept| kept.let_to = None),
-            }
+        if let Some(kept) = self.kept.get_mut(number).and_then(Option::as_mut) {
+            kept.let_to = None;
+            // Its /proc is taken away now, while nobody waits. Where that fails, whoever goes there next hears of it.
+            self.here = M::enter(&kept.room).is_ok().then_some(number);
         }
     }
 }
@@ -133,84 +129,78 @@ impl<R: Mounts> Rooms<R> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::cell::{Cell, RefCell};
+    use std::cell::RefCell;
+
+    /// Mounts by the order in which they were made, and who entered which.
+    #[derive(Default)]
+    struct Numbered(RefCell<usize>);
 
     thread_local! {
-        static MADE: Cell<usize> = const { Cell::new(0) };
         static ENTERED: RefCell<Vec<usize>> = const { RefCell::new(Vec::new()) };
     }
 
-    /// Mounts by the order in which they were made.
-    struct Numbered(usize);
-
     impl Mounts for Numbered {
-        fn here() -> Option<Self> {
-            Some(Self(0))
+        type Room = usize;
+
+        fn first(&self) -> Result<usize, Errno> {
+            Ok(0)
         }
 
-        fn another() -> Option<Self> {
-            MADE.set(MADE.get() + 1);
-            Some(Self(MADE.get()))
+        fn another(&self) -> Result<usize, Errno> {
+            *self.0.borrow_mut() += 1;
+            Ok(*self.0.borrow())
         }
 
-        fn enter(&self) -> bool {
-            ENTERED.with_borrow_mut(|entered| entered.push(self.0));
-            true
+        fn enter(room: &usize) -> Result<(), Errno> {
+            ENTERED.with_borrow_mut(|entered| entered.push(*room));
+            Ok(())
         }
     }
 
-    fn pid(number: i32) -> Pid {
-        Pid::from_raw(number).unwrap()
+    fn pid(number: usize) -> Pid {
+        Pid::from_raw(i32::try_from(number).unwrap()).unwrap()
     }
 
-    /// Has a job begin, and says among which mounts it lives, if those are kept.
-    fn begin(rooms: &mut Rooms<Numbered>, job: i32) -> Option<usize> {
-        let place = rooms.next().unwrap();
+    fn begin(rooms: &mut Rooms<Numbered>, job: usize) -> Option<usize> {
+        let place = rooms.next().ok()?;
         rooms.let_to(place, pid(job));
-        rooms.begin();
-        place.room.map(|number| rooms.kept[number].as_ref().unwrap().room.0)
+        place.room
     }
 
     #[test]
-    fn one_after_the_other_lives_in_the_same_room() {
-        let mut rooms = Rooms::here();
+    fn one_after_the_other_lives_in_the_same_room_which_is_cleared_between_them() {
+        let mut rooms = Rooms::with(Some(Numbered::default()));
         for job in 1..10 {
             assert_eq!(begin(&mut rooms, job), Some(0));
-            rooms.end(pid(job), true);
+            rooms.vacate(pid(job));
         }
-        assert_eq!(MADE.get(), 0);
-        assert_eq!(ENTERED.with_borrow(Vec::len), 8, "each may have left something");
+        assert_eq!(ENTERED.with_borrow(Vec::clone), [0; 9]);
     }
 
     #[test]
-    fn nobody_moves_in_where_somebody_else_may_have_a_way() {
-        let mut rooms = Rooms::here();
-        assert_eq!(begin(&mut rooms, 1), Some(0));
-        for job in 2..12 {
-            let new = usize::try_from(job).unwrap() - 1;
-            assert_eq!(begin(&mut rooms, job), Some(new), "the first job was beside the last");
-            rooms.end(pid(job), true);
+    fn there_are_as_many_as_jobs_at_once_and_none_is_given_up() {
+        let mut rooms = Rooms::with(Some(Numbered::default()));
+        for job in 1..=MOST {
+            assert_eq!(begin(&mut rooms, job), Some(job - 1));
         }
-        rooms.end(pid(1), true);
-        assert_eq!(begin(&mut rooms, 12), Some(0), "nobody was beside the first any more");
+        assert_eq!(begin(&mut rooms, MOST + 1), None);
+        for job in 1..=MOST {
+            rooms.vacate(pid(job));
+        }
+        assert!(rooms.kept.iter().all(Option::is_some));
+        for job in 1..=MOST {
+            assert!(begin(&mut rooms, job).is_some());
+        }
+        assert_eq!(*rooms.mounts.unwrap().0.borrow(), MOST - 1);
     }
 
     #[test]
-    fn more_at_once_than_are_kept_live_elsewhere() {
-        let mut rooms = Rooms::here();
-        let places: Vec<_> = (1..=10).map(|job| begin(&mut rooms, job)).collect();
-        assert_eq!(places[..8], (0..8).map(Some).collect::<Vec<_>>());
-        assert_eq!(places[8..], [None, None]);
-        assert_eq!(MADE.get(), 9, "each has its own all the same");
-    }
-
-    #[test]
-    fn a_guard_that_ended_without_a_job_leaves_its_room_to_be_entered_again() {
-        let mut rooms = Rooms::<Numbered>::here();
+    fn where_none_can_be_kept_each_job_has_its_own() {
+        let mut rooms = Rooms::<Numbered>::with(None);
         let place = rooms.next().unwrap();
+        assert_eq!(place.namespaces, PROCESSES_OF_JOB | MOUNTS_OF_JOB);
         rooms.let_to(place, pid(1));
-        rooms.end(pid(1), false);
-        assert_eq!(begin(&mut rooms, 2), Some(0));
-        assert_eq!(ENTERED.with_borrow(Clone::clone), [0]);
+        rooms.vacate(pid(1));
+        assert_eq!(rooms.next(), Ok(place));
     }
 }

@@ -10,7 +10,7 @@ use super::nursery::receive;
 use super::plan::{Failure, Plan, Strings};
 use super::processor;
 use super::raw::{self, ChildStack, NeverReturn};
-use super::warden::say_taken;
+use super::warden::{Caged, say_taken};
 use super::wire::{Request, Streams};
 use crate::sys::Stage;
 use rustix::event::Timespec;
@@ -63,15 +63,16 @@ pub(super) struct Executed {
     pub(super) outer_pid: i32,
     /// Where the supervisor hears of it, if it can.
     pub(super) listener: Option<OwnedFd>,
-    /// Its arguments and environment, which nobody needs any more. To give them back takes a moment.
+    /// Its arguments and environment, which nobody needs any more.
     pub(super) strings: Strings,
 }
 
 /// Makes such a process and waits until it has become the command. In namespaces the calling process must be the first
-/// of the job's own. `late` is called if a request has come and that takes long.
+/// of the job's own, and `proc` is the host's `/proc` if that is not to be seen. `late` is called if a request has come and
+/// that takes long.
 pub(super) fn become_command(
-    inside: &Inside,
-    mode: Mode,
+    Caged { inside, mode }: Caged<'_>,
+    proc: Option<BorrowedFd<'_>>,
     session: Session,
     awaited: Awaited<'_>,
     late: impl FnMut(),
@@ -81,7 +82,7 @@ pub(super) fn become_command(
         Awaited::This(request, control) => (Source::This(request), Some(control.into_raw_fd())),
     };
     let told = Told::new(control);
-    let ended = sleep_beside(inside, mode, session, source, &told, late);
+    let ended = sleep_beside(Caged { inside, mode }, proc, session, source, &told, late);
     // There is enough to do beside the command, and it would wait for that.
     processor::leave(told.processor());
     // SAFETY: of the two processes that knew this number, the other one has ended or has descriptors of its own, and
@@ -184,16 +185,16 @@ struct Start<'a> {
 /// Makes the process and sleeps until it has executed a command or has ended. Gives its number here and outside, and the
 /// strings of its request.
 fn sleep_beside(
-    inside: &Inside,
-    mode: Mode,
+    Caged { inside, mode }: Caged<'_>,
+    proc: Option<BorrowedFd<'_>>,
     session: Session,
     source: Source<'_>,
     told: &Told,
     mut late: impl FnMut(),
 ) -> Result<(Pid, i32, Strings), Failure> {
     let set_up = Failure::at(Stage::SetUp);
-    // While the old /proc can still be seen: it counts processes as the rest of the system does.
-    let list = children::list();
+    // While the old /proc can still be had: it counts processes as the rest of the system does.
+    let list = proc.map_or_else(children::list, children::list_in);
     let streams = match session {
         Session::Own => StreamsOf::Guard,
         Session::Guards => StreamsOf::Command,

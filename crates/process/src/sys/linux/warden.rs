@@ -40,6 +40,7 @@ pub(super) fn serve(
     requests: BorrowedFd<'_>,
     taken: BorrowedFd<'_>,
     caged: Option<Caged<'_>>,
+    proc: Option<BorrowedFd<'_>>,
 ) -> ! {
     let _never = NeverReturn;
     let _ = rustix::thread::set_name(c"sg-warden");
@@ -51,7 +52,7 @@ pub(super) fn serve(
     let mut taken = Taken(Some(taken));
     let (control, started) = match caged {
         None => serve_plain(requests, &mut taken),
-        Some(caged) => serve_caged(requests, caged, &mut taken),
+        Some(caged) => serve_caged(requests, caged, proc, &mut taken),
     };
     taken.say();
     watch_over(started, control, child_signals, caged, Front::Host);
@@ -97,12 +98,13 @@ fn serve_plain(
 /// The same in a cage.
 fn serve_caged(
     requests: BorrowedFd<'_>,
-    Caged { inside, mode }: Caged<'_>,
+    caged: Caged<'_>,
+    proc: Option<BorrowedFd<'_>>,
     taken: &mut Taken<'_>,
 ) -> (OwnedFd, Result<Started, Failure>) {
     let awaited = Awaited::On(requests);
-    match vestibule::become_command(inside, mode, Session::Own, awaited, || taken.say()) {
-        Came::Executed(control, executed) => (control, Ok(Started::in_cage(executed, mode))),
+    match vestibule::become_command(caged, proc, Session::Own, awaited, || taken.say()) {
+        Came::Executed(control, executed) => (control, Ok(Started::in_cage(executed, caged.mode))),
         Came::Failed(control, failure) => (control, Err(failure)),
         Came::Unfit(failure) => {
             let (_, [control, ..]) = next_request(requests);
@@ -125,10 +127,9 @@ pub(super) fn serve_terminal(control: OwnedFd, request: Request, caged: Caged<'_
     let _ = rustix::thread::set_name(c"sg-warden");
     let Ok(child_signals) = prepare() else { raw::exit_now(1) };
     let awaited = Awaited::This(request, control);
-    let Caged { inside, mode } = caged;
-    let came = vestibule::become_command(inside, mode, Session::Guards, awaited, || {});
+    let came = vestibule::become_command(caged, None, Session::Guards, awaited, || {});
     let (control, started) = match came {
-        Came::Executed(control, executed) => (control, Ok(Started::in_cage(executed, mode))),
+        Came::Executed(control, executed) => (control, Ok(Started::in_cage(executed, caged.mode))),
         Came::Failed(control, failure) => (control, Err(failure)),
         // It was asked for, so that nothing else can have come of it.
         Came::Unfit(_) | Came::Unused => raw::exit_now(1),
@@ -197,7 +198,7 @@ fn watch_over(
     caged: Option<Caged<'_>>,
     front: Front,
 ) -> bool {
-    let Started { pid, outer_pid, held, listener, strings } = match started {
+    let Started { pid, outer_pid, held, listener, mut strings } = match started {
         Ok(started) => started,
         Err(failure) => {
             refuse(&control, failure);
@@ -216,7 +217,7 @@ fn watch_over(
     }
     let _ = say(&control, Reply::Started { pid: outer_pid, held });
     // There may be secrets in its environment.
-    drop(strings);
+    strings.iter_mut().for_each(Strings::wipe);
     let mut names = ScopeNames::default();
     let supervisor = match (listener, caged) {
         (Some(listener), Some(Caged { inside, mode })) => {
