@@ -116,3 +116,29 @@ async fn be_killed(place: PathBuf) {
         session.run("exit 0").await;
     }
 }
+
+/// spec CAGED.42: Whenever a host is killed while its first confined command is being made ready, no name stays taken.
+#[tokio::test]
+#[expect(clippy::disallowed_methods, reason = "the host is to be killed, so it is another process")]
+async fn a_host_that_is_killed_at_its_first_command_leaves_no_name() {
+    const TEST: &str = "a_host_that_is_killed_at_its_first_command_leaves_no_name";
+    if let Some(place) = std::env::var_os(PLACE) {
+        let session = Session::beside(&PathBuf::from(place));
+        println!("ready");
+        session.run("exec sleep 300").await;
+        return;
+    }
+    let session = Session::new();
+    for number in 0..60u32 {
+        let mut host = Command::new(std::env::current_exe().unwrap());
+        host.args(["--exact", TEST, "--nocapture"]).env(PLACE, session.place.path());
+        let mut host = host.stdout(Stdio::piped()).spawn().unwrap();
+        let lines = BufReader::new(host.stdout.take().unwrap()).lines();
+        assert!(lines.map_while(Result::ok).any(|line| line == "ready"), "it ended early");
+        // Each time a little later, as far as it goes; whichever moment this meets.
+        std::thread::sleep(std::time::Duration::from_micros(u64::from(number) * 100));
+        host.kill().unwrap();
+        host.wait().unwrap();
+        eventually("the names are given back", || session.listing().is_empty());
+    }
+}
