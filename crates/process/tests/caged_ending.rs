@@ -246,7 +246,12 @@ async fn killed_idle_guards_are_replaced() {
     for how in [Signal::KILL, Signal::STOP] {
         for _ in 0..5 {
             eventually_async("a warden waits", || guards.vestibule().is_some()).await;
-            signal(guards.idle_warden().unwrap(), how);
+            let warden = guards.idle_warden().unwrap();
+            signal(warden, how);
+            // What waits beside it lives as long as it does, and would begin a command that ends with both.
+            if how == Signal::KILL {
+                eventually("it has ended", || !alive(warden));
+            }
             works(&session).await;
         }
     }

@@ -107,7 +107,9 @@ async fn commands_see_nothing_of_those_before_them() {
     let guards = Guards::of(process.session.pid());
     for _ in 0..3 {
         eventually_async("a process waits", || guards.vestibule().is_some()).await;
-        support::caged::kill(guards.idle_warden().unwrap());
+        let idle = guards.idle_warden().unwrap();
+        support::caged::kill(idle);
+        eventually_async("it has ended", || !support::alive(idle)).await;
         check("after a guard without a command was killed").await;
     }
     drop(process);

@@ -94,7 +94,7 @@ impl LaunchError {
     /// Whether the system did not let the cage have a `/proc` of its own.
     #[cfg(target_os = "linux")]
     pub(crate) fn is_about_proc(&self) -> bool {
-        self.step.as_deref() == Some("mount /proc")
+        self.step.as_deref() == Some(sandgate_sandbox::linux::Stuck::NO_PROC)
     }
 
     /// Whether there are namespaces here, but none for the network.

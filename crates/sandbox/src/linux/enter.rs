@@ -37,6 +37,9 @@ impl Stuck {
     /// may get further.
     pub const MOVED: &'static str = "protect what is being moved or replaced";
 
+    /// There is no `/proc` to be had for a job.
+    pub const NO_PROC: &'static str = "mount /proc";
+
     /// Other namespaces could be had, and one for the network could not.
     pub const NO_NETWORK: &'static str = "make a network of its own";
 
@@ -51,11 +54,9 @@ impl Stuck {
 /// The most roots whose mounts can be held while the rest is made read-only.
 const MAX_ROOTS: usize = 64;
 
-/// The namespaces that each job of a session has for itself, as the flags of a `clone` call. Where it has a
-/// [`Room`](super::Room), that has the second.
+/// The namespace that each job of a session has for itself, as a flag of a `clone` call. Its mounts are those of its
+/// [`Room`](super::Room).
 pub const PROCESSES_OF_JOB: u32 = UnshareFlags::NEWPID.bits();
-/// See [`PROCESSES_OF_JOB`].
-pub const MOUNTS_OF_JOB: u32 = UnshareFlags::NEWNS.bits();
 
 /// Who enters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -7,7 +7,6 @@ use super::seccomp::Programs;
 use super::supervisor::Scope;
 use crate::{Layout, sys};
 use rustix::fd::{AsFd as _, OwnedFd};
-use rustix::io::Errno;
 use rustix::mount::{MountFlags, mount};
 use sandgate_protocol::NetworkAccess;
 use std::ffi::CStr;
@@ -121,12 +120,7 @@ impl Inside {
             MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC | MountFlags::RDONLY;
         // Another command may have a way here. Landlock lets none trace what is not its own.
         let hidden = Some(c"hidepid=ptraceable");
-        match mount(c"proc", c"/proc", c"proc", flags, hidden) {
-            // Kernels before 5.8 have no such thing.
-            Err(Errno::INVAL) => mount(c"proc", c"/proc", c"proc", flags, None),
-            mounted => mounted,
-        }
-        .map_err(Stuck::at("mount /proc"))
+        mount(c"proc", c"/proc", c"proc", flags, hidden).map_err(Stuck::at(Stuck::NO_PROC))
     }
 
     /// Gives up every right for good. For the process that is about to execute the command. What it

@@ -24,7 +24,7 @@ pub mod supervisor;
 pub use crate::sys::{Kept, take_short_turns};
 pub use cage::Cage;
 pub(crate) use cages::Cages;
-pub use enter::{Entry, MOUNTS_OF_JOB, Mode, Of, PROCESSES_OF_JOB, Stuck, join_network};
+pub use enter::{Entry, Mode, Of, PROCESSES_OF_JOB, Stuck, join_network};
 pub use inside::{Inside, JobRules, ScopeNames};
 pub use landlock::StreamsOf;
 pub use outside::rule_seen_from_outside;

@@ -110,7 +110,12 @@ t(lambda: w(VICTIM))",
     Case::new("trace-keeper", "t(lambda: sc('ptrace', 0x4206, 1, 0, 0))", "EPERM"),
     Case::new("memory-of-keeper", "t(lambda: w('/proc/1/mem', os.O_RDWR))", "EROFS|EACCES")
         .seen(&[("write", "/proc/1/mem", OUTSIDE)]),
-    Case::new("environment-of-keeper", "t(lambda: open('/proc/1/environ', 'rb').read())", "EACCES"),
+    // It is not even shown; what has been asked for it once says so in another way.
+    Case::new(
+        "environment-of-keeper",
+        "t(lambda: open('/proc/1/environ', 'rb').read())",
+        "EACCES|ENOENT|EPERM",
+    ),
     Case::new(
         "descriptors-of-keeper",
         "\
@@ -129,7 +134,7 @@ t(lambda: os.readlink('/proc/1/fd/0'))
 t(lambda: os.open('/proc/1/fd/0', os.O_RDWR))
 t(lambda: os.open('/proc/1/cwd', os.O_RDONLY))
 t(lambda: w('/proc/1/root' + VICTIM))",
-        "EACCES EACCES EACCES EROFS",
+        "EACCES|ENOENT|EPERM EACCES|ENOENT|EPERM EACCES|ENOENT|EPERM EROFS",
     )
     .seen(&[("write", "{out}/victim", OUTSIDE)]),
     Case::new(

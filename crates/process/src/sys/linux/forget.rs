@@ -45,7 +45,10 @@ unsafe fn drop_anonymous_pages() -> Result<(), Errno> {
     let thread = unsafe { libc::pthread_self() } as usize;
     // The kernel joins neighbouring mappings, so what is needed is spared by the page and not by the
     // mapping.
-    let pages = |from: usize, to: usize| from & !(PAGE - 1)..to.next_multiple_of(PAGE);
+    // SAFETY: only asks for a number.
+    let page = usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) });
+    let page = page.unwrap_or(LARGEST_PAGE).clamp(1, LARGEST_PAGE);
+    let pages = |from: usize, to: usize| from - from % page..to.next_multiple_of(page);
     let mut kept = [
         pages(stack.saturating_sub(KEPT), stack + KEPT),
         pages(errno, errno + size_of::<libc::c_int>()),
@@ -73,8 +76,8 @@ unsafe fn drop_anonymous_pages() -> Result<(), Errno> {
     })
 }
 
-/// The smallest page that any kernel has; ranges are of whole pages because mappings are.
-const PAGE: usize = 4096;
+/// The largest page that any kernel has; ranges are of whole pages because mappings are.
+const LARGEST_PAGE: usize = 64 * 1024;
 
 /// # Safety
 /// Private data that is not used again; it reads as zeros.

@@ -129,7 +129,7 @@ impl Nursery {
                 Ok(Attempt::Lost) if line.is_there() => {}
                 Ok(Attempt::Lost | Attempt::Deserted | Attempt::Unmoved) => {
                     match line.last_word() {
-                        Some(error) if error.is_about_the_network() => {
+                        Some(error) if error.is_about_the_network() || error.is_about_proc() => {
                             self.replace(&line, site, Allowed::Nothing)?;
                         }
                         Some(error) if site.is_some() => {

@@ -7,7 +7,7 @@ use super::children::{self, Reaped};
 use super::forerunner::NetworkToCome;
 use super::plan::Failure;
 use super::raw::{self, Forked, NeverReturn};
-use super::rooms::{Place, Rooms};
+use super::rooms::Rooms;
 use super::warden::Caged;
 use super::wire::{REQUEST_FDS, Reply, Request};
 use super::{forget, processor, warden};
@@ -17,7 +17,7 @@ use rustix::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd, RawFd};
 use rustix::io::Errno;
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
 use rustix::process::{Pid, Signal, kill_process};
-use sandgate_sandbox::linux::{Cage, HostProc, Leftovers, Mode, Of, Reservations};
+use sandgate_sandbox::linux::{Cage, HostProc, Leftovers, Mode, Of, Reservations, Stuck};
 use std::io::IoSliceMut;
 use std::mem::MaybeUninit;
 
@@ -104,14 +104,15 @@ pub(super) unsafe fn become_nursery(
     unsafe { forget::drop_host_memory() };
     let (caged, network) = cell.unzip();
     let network = network.flatten();
-    let nursery = Nursery::new(requests, caged);
+    let nursery = match Nursery::new(requests, caged) {
+        Ok(nursery) => nursery,
+        Err(failure) => give_up(failure),
+    };
     // Whoever makes it has had all of the time above.
     if let Err(stuck) = network.map_or(Ok(()), NetworkToCome::join) {
         give_up(stuck.into());
     }
-    if let Ok(nursery) = nursery {
-        nursery.run();
-    }
+    nursery.run();
     remove_names(leftovers, None);
     raw::exit_now(0);
 }
@@ -167,6 +168,11 @@ struct Nursery<'a> {
     wardens: [Option<Pid>; MAX_WARDENS],
 }
 
+/// Why there are no mounts for jobs.
+fn no_proc(errno: Errno) -> Failure {
+    Stuck { step: Stuck::NO_PROC, errno: errno.raw_os_error() }.into()
+}
+
 /// Why no warden could be made.
 struct Refusal {
     stage: Stage,
@@ -174,25 +180,31 @@ struct Refusal {
 }
 
 impl<'a> Nursery<'a> {
-    fn new(requests: BorrowedFd<'a>, caged: Option<Caged<'a>>) -> Result<Self, Errno> {
+    fn new(requests: BorrowedFd<'a>, caged: Option<Caged<'a>>) -> Result<Self, Failure> {
+        let set_up = Failure::at(Stage::SetUp);
         let flags = rustix::pipe::PipeFlags::CLOEXEC | rustix::pipe::PipeFlags::NONBLOCK;
-        let (taken, taken_writer) = rustix::pipe::pipe_with(flags)?;
+        let (taken, taken_writer) = rustix::pipe::pipe_with(flags).map_err(&set_up)?;
         // When a warden is killed, what it watched over comes here.
-        rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
+        let this = Some(rustix::process::getpid());
+        rustix::process::set_child_subreaper(this).map_err(&set_up)?;
+        let rooms = match caged {
+            Some(Caged { mode: Mode::Namespaces, .. }) => {
+                let rooms = HostProc::hold().and_then(Rooms::with);
+                rooms.map_err(no_proc)?
+            }
+            _ => Rooms::none(),
+        };
         Ok(Self {
             requests,
             taken,
             taken_writer,
-            child_signals: raw::child_signal_fd()?,
+            child_signals: raw::child_signal_fd().map_err(&set_up)?,
             idle: None,
             strays: false,
             pausing: false,
             has_served: false,
             caged,
-            rooms: match caged {
-                Some(Caged { mode: Mode::Namespaces, .. }) => Rooms::with(HostProc::hold().ok()),
-                _ => Rooms::with(None),
-            },
+            rooms,
             wardens: [None; MAX_WARDENS],
         })
     }
@@ -213,7 +225,9 @@ impl<'a> Nursery<'a> {
                 (false, false) => None,
             };
             if poll(&mut fds, again).is_err_and(|e| e != Errno::INTR) {
-                return;
+                // There is no memory just now. Whoever is in there needs this process.
+                let _ = rustix::thread::nanosleep(&RETRY);
+                continue;
             }
             let [request, taken, child] = fds.map(|fd| fd.revents());
             if request.intersects(PollFlags::HUP | PollFlags::ERR) {
@@ -274,8 +288,7 @@ impl<'a> Nursery<'a> {
         let Some(slot) = self.wardens.iter().position(Option::is_none) else {
             return Some(Refusal { stage: Stage::Full, errno: Errno::AGAIN });
         };
-        let place = if self.has_namespaces() { self.rooms.next() } else { Ok(Place::HOST) };
-        let place = match place {
+        let place = match self.rooms.next() {
             Ok(place) => place,
             Err(Errno::AGAIN) => return Some(Refusal { stage: Stage::Full, errno: Errno::AGAIN }),
             Err(errno) => return Some(Refusal { stage: Stage::SetUp, errno }),

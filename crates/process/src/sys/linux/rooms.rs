@@ -3,19 +3,31 @@
 //! None are given up as long as there may be jobs: somebody may hold what is beneath those that protect it.
 
 use rustix::io::Errno;
-use rustix::process::Pid;
-use sandgate_sandbox::linux::{HostProc, MOUNTS_OF_JOB, PROCESSES_OF_JOB, Room};
+use rustix::process::{Pid, Resource, getrlimit};
+use sandgate_sandbox::linux::{HostProc, PROCESSES_OF_JOB, Room};
 
 /// How many there can be, and so how many jobs at once in a cage with namespaces. More are refused.
 const MOST: usize = 256;
 
+/// How many descriptors a nursery and its guards need for other things; each room takes two.
+const OTHER_DESCRIPTORS: u64 = 24;
+
 /// The mounts that a nursery has for its jobs. The first are those of the session itself.
 pub(super) struct Rooms<M: Mounts = HostProc> {
     kept: [Option<Kept<M::Room>>; MOST],
-    /// The one that the nursery is in. Nothing of another job is there.
-    here: Option<usize>,
-    /// What they are made with, where they can be.
+    most: usize,
+    place: Whereabouts,
+    /// What they are made with; nothing where there are no namespaces.
     mounts: Option<M>,
+}
+
+/// Where a nursery is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Whereabouts {
+    /// In this room. Nothing of another job is there, unless one lives there.
+    In(usize),
+    /// In one that could not be entered all the way.
+    Lost,
 }
 
 struct Kept<R> {
@@ -63,17 +75,26 @@ impl Place {
 }
 
 impl<M: Mounts> Rooms<M> {
-    /// The first is the one that this process is in, if there are any: where no jobs have been, or can be kept from
-    /// each other, each has mounts that go with it.
-    pub(super) fn with(mounts: Option<M>) -> Self {
-        let first = mounts.as_ref().and_then(|mounts| mounts.first().ok());
-        let mut rooms = Self { kept: [const { None }; MOST], here: None, mounts: None };
-        if let (Some(room), Some(slot)) = (first, rooms.kept.first_mut()) {
-            *slot = Some(Kept { room, let_to: None });
-            rooms.here = Some(0);
-            rooms.mounts = mounts;
-        }
-        rooms
+    /// For jobs without namespaces.
+    pub(super) const fn none() -> Self {
+        Self { kept: [const { None }; MOST], most: 0, place: Whereabouts::Lost, mounts: None }
+    }
+
+    /// The first is the one that this process is in.
+    ///
+    /// # Errors
+    /// When the kernel refuses: no job may be started here.
+    pub(super) fn with(mounts: M) -> Result<Self, Errno> {
+        let mut rooms = Self::none();
+        let room = mounts.first()?;
+        let [first, ..] = &mut rooms.kept;
+        *first = Some(Kept { room, let_to: None });
+        let descriptors = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+        let most = usize::try_from(descriptors.saturating_sub(OTHER_DESCRIPTORS) / 2);
+        rooms.most = most.unwrap_or(MOST).clamp(2, MOST);
+        rooms.place = Whereabouts::In(0);
+        rooms.mounts = Some(mounts);
+        Ok(rooms)
     }
 
     /// What they are made with.
@@ -84,25 +105,45 @@ impl<M: Mounts> Rooms<M> {
     /// Goes where the next job is to live.
     ///
     /// # Errors
-    /// When that cannot be: nothing may be started where this process is then.
+    /// `EAGAIN` when there are too many jobs, others when the kernel refuses: nothing may be started where this process
+    /// is then.
     pub(super) fn next(&mut self) -> Result<Place, Errno> {
-        let Some(mounts) = &self.mounts else {
-            return Ok(Place { room: None, namespaces: PROCESSES_OF_JOB | MOUNTS_OF_JOB });
-        };
-        let is_vacant =
+        let Some(mounts) = &self.mounts else { return Ok(Place::HOST) };
+        let place = |room| Place { room: Some(room), namespaces: PROCESSES_OF_JOB };
+        let vacant =
             |kept: &Option<Kept<M::Room>>| kept.as_ref().is_some_and(|kept| kept.let_to.is_none());
-        let here = self.here.take();
-        let room = here.filter(|here| self.kept.get(*here).is_some_and(is_vacant));
-        let room = room.or_else(|| self.kept.iter().position(is_vacant));
-        let room = room.or_else(|| self.kept.iter().position(Option::is_none));
-        match room.and_then(|number| self.kept.get_mut(number)) {
-            Some(Some(_)) if here == room => {}
-            Some(Some(kept)) => M::enter(&kept.room)?,
-            Some(new) => *new = Some(Kept { room: mounts.another()?, let_to: None }),
-            None => return Err(Errno::AGAIN),
+        if let Whereabouts::In(here) = self.place
+            && self.kept.get(here).is_some_and(vacant)
+        {
+            return Ok(place(here));
         }
-        self.here = room;
-        Ok(Place { room, namespaces: PROCESSES_OF_JOB })
+        let mut refused = None;
+        for (number, kept) in self.kept.iter().enumerate() {
+            let Some(kept) = kept.as_ref().filter(|kept| kept.let_to.is_none()) else { continue };
+            match M::enter(&kept.room) {
+                Ok(()) => {
+                    self.place = Whereabouts::In(number);
+                    return Ok(place(number));
+                }
+                Err(errno) => refused = Some(errno),
+            }
+            self.place = Whereabouts::Lost;
+        }
+        let free = self.kept.iter().take(self.most).position(Option::is_none);
+        // A copy of where one has not arrived is nothing to live in.
+        match (refused, self.place, free) {
+            (None, Whereabouts::In(_), Some(number)) => {
+                self.place = Whereabouts::Lost;
+                let room = mounts.another()?;
+                if let Some(kept) = self.kept.get_mut(number) {
+                    *kept = Some(Kept { room, let_to: None });
+                }
+                self.place = Whereabouts::In(number);
+                Ok(place(number))
+            }
+            (Some(errno), ..) => Err(errno),
+            _ => Err(Errno::AGAIN),
+        }
     }
 
     /// A guard is there, and waits for its job.
@@ -114,15 +155,16 @@ impl<M: Mounts> Rooms<M> {
 
     /// A guard has ended, and all of its job.
     pub(super) fn vacate(&mut self, guard: Pid) {
-        let is_its = |kept: &Option<Kept<M::Room>>| {
-            kept.as_ref().is_some_and(|kept| kept.let_to == Some(guard))
+        let its = |(_, kept): &(usize, &mut Kept<M::Room>)| kept.let_to == Some(guard);
+        let mut kept = self.kept.iter_mut().enumerate();
+        let kept = kept.by_ref().filter_map(|(number, kept)| Some((number, kept.as_mut()?)));
+        let Some((number, kept)) = kept.into_iter().find(its) else { return };
+        kept.let_to = None;
+        // Its /proc is taken away now, while nobody waits. Where that fails, whoever goes there next hears of it.
+        self.place = match M::enter(&kept.room) {
+            Ok(()) => Whereabouts::In(number),
+            Err(_) => Whereabouts::Lost,
         };
-        let Some(number) = self.kept.iter().position(is_its) else { return };
-        if let Some(kept) = self.kept.get_mut(number).and_then(Option::as_mut) {
-            kept.let_to = None;
-            // Its /proc is taken away now, while nobody waits. Where that fails, whoever goes there next hears of it.
-            self.here = M::enter(&kept.room).is_ok().then_some(number);
-        }
     }
 }
 
@@ -169,7 +211,7 @@ mod tests {
 
     #[test]
     fn one_after_the_other_lives_in_the_same_room_which_is_cleared_between_them() {
-        let mut rooms = Rooms::with(Some(Numbered::default()));
+        let mut rooms = Rooms::with(Numbered::default()).unwrap();
         for job in 1..10 {
             assert_eq!(begin(&mut rooms, job), Some(0));
             rooms.vacate(pid(job));
@@ -179,28 +221,30 @@ mod tests {
 
     #[test]
     fn there_are_as_many_as_jobs_at_once_and_none_is_given_up() {
-        let mut rooms = Rooms::with(Some(Numbered::default()));
-        for job in 1..=MOST {
+        let mut rooms = Rooms::with(Numbered::default()).unwrap();
+        rooms.most = 20;
+        for job in 1..=20 {
             assert_eq!(begin(&mut rooms, job), Some(job - 1));
         }
-        assert_eq!(begin(&mut rooms, MOST + 1), None);
-        for job in 1..=MOST {
+        assert_eq!(begin(&mut rooms, 21), None);
+        for job in 1..=20 {
             rooms.vacate(pid(job));
         }
-        assert!(rooms.kept.iter().all(Option::is_some));
-        for job in 1..=MOST {
+        assert_eq!(rooms.kept.iter().flatten().count(), 20);
+        for job in 1..=20 {
             assert!(begin(&mut rooms, job).is_some());
         }
-        assert_eq!(*rooms.mounts.unwrap().0.borrow(), MOST - 1);
+        assert_eq!(*rooms.mounts.unwrap().0.borrow(), 19);
     }
 
     #[test]
-    fn where_none_can_be_kept_each_job_has_its_own() {
-        let mut rooms = Rooms::<Numbered>::with(None);
-        let place = rooms.next().unwrap();
-        assert_eq!(place.namespaces, PROCESSES_OF_JOB | MOUNTS_OF_JOB);
-        rooms.let_to(place, pid(1));
+    fn nothing_is_copied_where_one_has_not_arrived() {
+        let mut rooms = Rooms::with(Numbered::default()).unwrap();
+        assert_eq!(begin(&mut rooms, 1), Some(0));
+        rooms.place = Whereabouts::Lost;
+        assert_eq!(rooms.next(), Err(Errno::AGAIN));
         rooms.vacate(pid(1));
-        assert_eq!(rooms.next(), Ok(place));
+        assert_eq!(begin(&mut rooms, 2), Some(0));
+        assert_eq!(begin(&mut rooms, 3), Some(1));
     }
 }

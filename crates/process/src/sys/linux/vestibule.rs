@@ -259,7 +259,9 @@ fn sleep_while_shared(shares: &AtomicU32, pid: Pid, mut each: impl FnMut()) {
         match waitid(WaitId::Pid(pid), look) {
             Ok(None) => {}
             // It is our child, and is waited for by nobody yet. Its end is heard above.
-            Ok(Some(status)) if status.stopped() => drop(kill_process(pid, Signal::KILL)),
+            Ok(Some(status)) if status.stopped() && shares.load(Ordering::Acquire) != 0 => {
+                let _ = kill_process(pid, Signal::KILL);
+            }
             _ => return,
         }
     }
