@@ -1,7 +1,7 @@
 //! Everything that entering needs, made ready by ordinary code.
 
 use super::CageError;
-use super::inside::Inside;
+use super::inside::{Inside, Unfit};
 use super::landlock::{On, Places, Rules};
 use super::seccomp::{self, Beneath};
 use crate::Layout;
@@ -76,7 +76,10 @@ impl Cage {
         let namespaces = (rules(On::Namespaces)?, seccomp::programs(Beneath::Namespaces, network)?);
         let alone = (rules(On::Host)?, seccomp::programs(Beneath::LandlockOnly, network)?);
         let inside =
-            Inside::new(network, namespaces, alone, layout).map_err(|_| CageError::TooMuch)?;
+            Inside::new(network, namespaces, alone, layout).map_err(|unfit| match unfit {
+                Unfit::TooLarge => CageError::TooMuch,
+                Unfit::Memory(error) => CageError::Memory(error),
+            })?;
         Ok(Self {
             steps: steps(layout)?,
             absent: layout
@@ -84,7 +87,7 @@ impl Cage {
                 .iter()
                 .map(|path| absent(layout, path))
                 .collect::<Result<_, _>>()?,
-            inside: Kept::new(&*inside).map_err(CageError::Memory)?,
+            inside,
             places,
         })
     }

@@ -5,27 +5,33 @@ use super::enter::{Mode, Stuck};
 use super::landlock::{On, Rules, StreamsOf};
 use super::seccomp::Programs;
 use super::supervisor::Scope;
+use crate::sys::{Kept, WithBytes};
 use crate::{Layout, sys};
 use rustix::fd::{AsFd as _, OwnedFd};
 use rustix::mount::{MountFlags, mount};
 use sandgate_protocol::NetworkAccess;
 use std::ffi::CStr;
+use std::io;
 use std::net::IpAddr;
 use std::os::unix::ffi::OsStrExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// The most instructions that all filters of a cage have together: twice what they need.
 const MAX_CODE: usize = 1024;
 
-/// The inside of a cage.
+/// The inside of a cage: the paths of its roots and then those of its sockets, each ended by a NUL, and all else.
+pub type Inside = WithBytes<Terms>;
+
+/// What has no length that depends on anything.
 #[derive(Debug, Clone, Copy)]
-pub struct Inside {
-    pub(super) network: NetworkAccess,
+pub struct Terms {
+    network: NetworkAccess,
     namespaces: Means,
     alone: Means,
     code: Code,
-    roots: Paths,
-    sockets: Paths,
+    /// How many of the paths are of each kind.
+    roots: usize,
+    sockets: usize,
     nameservers: [Option<IpAddr>; 3],
 }
 
@@ -52,8 +58,11 @@ struct Code {
     used: usize,
 }
 
-/// Rules and filters that do not fit.
-pub(super) struct TooLarge;
+/// Why rules and filters cannot be kept.
+pub(super) enum Unfit {
+    TooLarge,
+    Memory(io::Error),
+}
 
 /// What a job's processes are confined by, made ready for one of them.
 #[derive(Debug)]
@@ -68,7 +77,7 @@ impl Inside {
         namespaces: (Rules, &Programs),
         alone: (Rules, &Programs),
         layout: &Layout,
-    ) -> Result<Box<Self>, TooLarge> {
+    ) -> Result<Kept<Self>, Unfit> {
         let nothing = libc::sock_filter { code: 0, jt: 0, jf: 0, k: 0 };
         let mut code = Code { words: [nothing; MAX_CODE], used: 0 };
         let mut means = |(rules, programs): (Rules, &Programs)| {
@@ -79,22 +88,32 @@ impl Inside {
             })
         };
         let (namespaces, alone) = (means(namespaces)?, means(alone)?);
-        let roots = Paths::new(layout.writable_roots().iter().map(|root| root.path.as_path()))?;
-        let sockets = Paths::new(layout.sockets().iter().map(PathBuf::as_path))?;
+        let (roots, sockets) = (layout.writable_roots(), layout.sockets());
+        if roots.len().max(sockets.len()) > MAX_PATHS {
+            return Err(Unfit::TooLarge);
+        }
+        let mut paths = Vec::new();
+        let all = roots.iter().map(|root| root.path.as_path());
+        for path in all.chain(sockets.iter().map(Path::new)) {
+            paths.extend_from_slice(path.as_os_str().as_bytes());
+            paths.push(0);
+        }
+        let (roots, sockets) = (roots.len(), sockets.len());
         let nameservers = nameservers();
-        Ok(Box::new(Self { network, namespaces, alone, code, roots, sockets, nameservers }))
+        let terms = Terms { network, namespaces, alone, code, roots, sockets, nameservers };
+        Kept::with_bytes(&terms, &paths).map_err(Unfit::Memory)
     }
 
     fn means(&self, mode: Mode) -> &Means {
         match mode {
-            Mode::Namespaces => &self.namespaces,
-            Mode::LandlockOnly => &self.alone,
+            Mode::Namespaces => &self.value.namespaces,
+            Mode::LandlockOnly => &self.value.alone,
         }
     }
 
     /// Whether anything holds files where there are no namespaces.
     pub(super) fn holds_files_alone(&self) -> bool {
-        !self.alone.rules.is_empty()
+        !self.value.alone.rules.is_empty()
     }
 
     /// Makes ready for one job. In namespaces this is for the first process of the job's own, before
@@ -133,7 +152,7 @@ impl Inside {
         self.restrict(rules)?;
         let means = self.means(rules.mode);
         // A process that is supervised already cannot have a second supervisor.
-        match sys::install_listener(self.code.program(means.notify)) {
+        match sys::install_listener(self.value.code.program(means.notify)) {
             Ok(listener) => Ok(Some(listener)),
             Err(_) => self.install(means.unsupervised).map(|()| None),
         }
@@ -158,64 +177,34 @@ impl Inside {
     }
 
     fn install(&self, program: Span) -> Result<(), Stuck> {
-        sys::install_filter(self.code.program(program)).map_err(Stuck::at("install the filter"))
+        sys::install_filter(self.value.code.program(program))
+            .map_err(Stuck::at("install the filter"))
     }
 
     /// What the supervisor of a job is told about its cage. The names are put into `names`.
     pub fn scope<'a>(&'a self, mode: Mode, names: &'a mut ScopeNames<'a>) -> Scope<'a> {
-        let network = self.network;
-        let roots = self.roots.list(&mut names.roots);
-        let sockets = self.sockets.list(&mut names.sockets);
-        Scope { mode, network, roots, sockets, nameservers: self.nameservers }
-    }
-}
-
-/// Room for the names of a [`Scope`].
-pub struct ScopeNames<'a> {
-    roots: [&'a CStr; MAX_PATHS],
-    sockets: [&'a CStr; MAX_PATHS],
-}
-
-impl Default for ScopeNames<'_> {
-    fn default() -> Self {
-        Self { roots: [c""; MAX_PATHS], sockets: [c""; MAX_PATHS] }
-    }
-}
-
-/// The most paths of a kind, and the most bytes that they have together.
-const MAX_PATHS: usize = 96;
-const MAX_PATH_BYTES: usize = 32 * 1024;
-
-/// Some paths, each ended by a NUL.
-#[derive(Debug, Clone, Copy)]
-struct Paths {
-    bytes: [u8; MAX_PATH_BYTES],
-    count: usize,
-}
-
-impl Paths {
-    fn new<'a>(paths: impl IntoIterator<Item = &'a Path>) -> Result<Self, TooLarge> {
-        let mut all = Self { bytes: [0; MAX_PATH_BYTES], count: 0 };
-        let mut used = 0;
-        for path in paths {
-            let path = path.as_os_str().as_bytes();
-            let room = all.bytes.get_mut(used..used + path.len() + 1).ok_or(TooLarge)?;
-            let (text, _end) = room.split_at_mut(path.len());
-            text.copy_from_slice(path);
-            used += path.len() + 1;
-            all.count += 1;
-        }
-        if all.count > MAX_PATHS { Err(TooLarge) } else { Ok(all) }
-    }
-
-    fn list<'a>(&'a self, into: &'a mut [&'a CStr; MAX_PATHS]) -> &'a [&'a CStr] {
-        let mut rest = &self.bytes[..];
-        for slot in into.iter_mut().take(self.count) {
+        let Terms { network, nameservers, .. } = self.value;
+        let mut rest = &self.bytes;
+        for slot in names.0.iter_mut().take(self.value.roots + self.value.sockets) {
             let Ok(path) = CStr::from_bytes_until_nul(rest) else { break };
             rest = rest.get(path.to_bytes_with_nul().len()..).unwrap_or_default();
             *slot = path;
         }
-        into.get(..self.count).unwrap_or_default()
+        let (roots, others) = names.0.split_at(self.value.roots.min(names.0.len()));
+        let sockets = others.get(..self.value.sockets).unwrap_or_default();
+        Scope { mode, network, roots, sockets, nameservers }
+    }
+}
+
+/// The most paths of a kind.
+const MAX_PATHS: usize = 96;
+
+/// Room for the names of a [`Scope`].
+pub struct ScopeNames<'a>([&'a CStr; 2 * MAX_PATHS]);
+
+impl Default for ScopeNames<'_> {
+    fn default() -> Self {
+        Self([c""; 2 * MAX_PATHS])
     }
 }
 
@@ -231,9 +220,9 @@ fn nameservers() -> [Option<IpAddr>; 3] {
 }
 
 impl Code {
-    fn add(&mut self, program: &[libc::sock_filter]) -> Result<Span, TooLarge> {
+    fn add(&mut self, program: &[libc::sock_filter]) -> Result<Span, Unfit> {
         let span = Span { start: self.used, len: program.len() };
-        let place = self.words.get_mut(span.start..span.start + span.len).ok_or(TooLarge)?;
+        let place = self.words.get_mut(span.start..span.start + span.len).ok_or(Unfit::TooLarge)?;
         place.copy_from_slice(program);
         self.used += span.len;
         Ok(span)

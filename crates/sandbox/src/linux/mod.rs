@@ -21,7 +21,7 @@ mod site;
 mod status;
 pub mod supervisor;
 
-pub use crate::sys::{Kept, take_short_turns};
+pub use crate::sys::{Kept, Patience, take_short_turns};
 pub use cage::Cage;
 pub(crate) use cages::Cages;
 pub use enter::{Entry, Mode, Of, PROCESSES_OF_JOB, Stuck, join_network};

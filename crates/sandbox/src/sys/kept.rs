@@ -12,12 +12,27 @@ use std::ptr::{self, NonNull};
 #[derive(Debug)]
 pub struct Kept<T: ?Sized + 'static>(NonNull<T>);
 
-impl<T: Copy + 'static> Kept<T> {
-    pub(crate) fn new(value: &T) -> io::Result<Self> {
-        let kept = Self(map(size_of::<T>())?.cast());
-        // SAFETY: the mapping is as large as the value, aligned to a page, and nobody else's.
-        unsafe { ptr::copy_nonoverlapping(value, kept.0.as_ptr(), 1) };
-        kept.close()
+/// A value, and bytes that belong to it.
+#[derive(Debug)]
+#[repr(C)]
+pub struct WithBytes<T> {
+    pub(crate) value: T,
+    pub(crate) bytes: [u8],
+}
+
+impl<T: Copy + 'static> Kept<WithBytes<T>> {
+    /// Of no more memory than they need: every page that is written to costs time.
+    pub(crate) fn with_bytes(value: &T, bytes: &[u8]) -> io::Result<Self> {
+        let size = (size_of::<T>() + bytes.len()).next_multiple_of(align_of::<T>());
+        let start = map(size)?.cast::<u8>();
+        // SAFETY: the mapping is as large as both together, aligned to a page, and nobody else's.
+        unsafe { start.cast::<T>().write(*value) };
+        // SAFETY: as above. The bytes begin where the value ends.
+        let behind = unsafe { start.add(size_of::<T>()) };
+        // SAFETY: as above.
+        unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), behind.as_ptr(), bytes.len()) };
+        let both = ptr::slice_from_raw_parts_mut(start.as_ptr(), bytes.len()) as *mut WithBytes<T>;
+        NonNull::new(both).map(Self).ok_or(io::ErrorKind::OutOfMemory)?.close()
     }
 }
 

@@ -13,6 +13,7 @@ pub(crate) mod probe;
 
 pub(crate) use kept::Inherited;
 pub use kept::Kept;
+pub(crate) use kept::WithBytes;
 pub(crate) use notify::install_listener;
 
 use call::{Fd, call};
@@ -145,6 +146,37 @@ pub fn take_short_turns() {
         // SAFETY: the kernel reads a live structure, which says how long it is.
         let _ = unsafe { call!(libc::SYS_sched_setattr, 0, &raw const turns, 0) };
     }
+}
+
+/// While it lasts, what this process makes does not take the processor from it: its maker says where it is to run
+/// before it does. Both of them end it, since who is made lives as its maker does.
+#[derive(Debug, Clone, Copy)]
+pub struct Patience {
+    was_asked_for: bool,
+}
+
+impl Patience {
+    /// Who was told to run in another way than the usual one goes on so.
+    pub fn begin() -> Self {
+        // SAFETY: only a number.
+        let policy = unsafe { call!(libc::SYS_sched_getscheduler, 0) };
+        let is_usual = policy == Ok(libc::SCHED_OTHER.cast_unsigned() as usize);
+        Self { was_asked_for: is_usual && is_given_turns(libc::SCHED_BATCH) }
+    }
+
+    /// Back to the usual way, for the process that calls this.
+    pub fn end(self) {
+        if self.was_asked_for {
+            is_given_turns(libc::SCHED_OTHER);
+        }
+    }
+}
+
+/// Has this process given turns in one of the ways that everybody may choose. Says whether it is.
+fn is_given_turns(policy: i32) -> bool {
+    let priority = libc::c_int::from(0u8);
+    // SAFETY: the kernel reads one live number.
+    unsafe { call!(libc::SYS_sched_setscheduler, 0, policy, &raw const priority) }.is_ok()
 }
 
 /// Sees to it that no exec gives a capability, root's neither. Those that are there stay.

@@ -23,7 +23,7 @@ use rustix::net::{
 };
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 use sandgate_protocol::NetworkAccess;
-use sandgate_sandbox::linux::{Entry, Mode, Of, Stuck, join_network};
+use sandgate_sandbox::linux::{Entry, Mode, Of, Patience, Stuck, join_network};
 use std::ffi::{c_int, c_void};
 use std::io::{IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -170,6 +170,8 @@ struct Orders {
     entry: Entry,
     of: Of,
     maker: Pid,
+    /// Its maker has more to do than it.
+    patience: Patience,
     /// Tells the forerunner to fork.
     go: OwnedFd,
     /// Where it hands the network over that it makes afterwards, if it is to.
@@ -204,13 +206,14 @@ impl Forerunner {
         let later = of == Of::Session && entry.has_network_of_its_own();
         let (hands_over, waits) = later.then(packet_pair).transpose()?.unzip();
         let maker = rustix::process::getpid();
+        let stack = ChildStack::roomy()?;
+        let patience = Patience::begin();
         let errand = Box::new(Errand {
-            orders: Orders { entry, of, maker, go, network: hands_over },
+            orders: Orders { entry, of, maker, patience, go, network: hands_over },
             task: None,
             entered: Ok(Mode::LandlockOnly),
             forked: Err(Errno::CHILD),
         });
-        let stack = ChildStack::roomy()?;
         let errand = NonNull::from(Box::leak(errand));
         let network_to_come = waits.map(NetworkToCome);
         let mut ahead = Self { pid: None, network, of, errand, network_to_come, stack };
@@ -222,11 +225,14 @@ impl Forerunner {
             // is given and its stack stay until it has ended: dropping this waits for it.
             unsafe { raw::start_beside(&ahead.stack, run_ahead, arg) }
         });
-        ahead.pid = Pid::from_raw(started?);
+        if let Ok(pid) = started {
+            ahead.pid = Pid::from_raw(pid);
+        }
         if let Some(pid) = ahead.pid {
             processor::send_apart(pid);
         }
-        Ok(ahead)
+        patience.end();
+        started.map(|_| ahead)
     }
 
     /// Has it fork a process that does `task` and is our child. Says which process that is.
@@ -279,7 +285,8 @@ extern "C" fn run_ahead(errand: *mut c_void) -> c_int {
     let _never = NeverReturn;
     let errand = errand.cast::<Errand>();
     // SAFETY: `Forerunner::send` passed a pointer to this and keeps it, and nobody writes to these.
-    let Orders { entry, of, maker, go, network } = unsafe { &(*errand).orders };
+    let Orders { entry, of, maker, patience, go, network } = unsafe { &(*errand).orders };
+    patience.end();
     let entered = die_with(*maker).and_then(|()| {
         let entered = entry.enter(*of);
         // Other rights may have made the kernel forget it.
