@@ -243,27 +243,29 @@ async fn killed_idle_guards_are_replaced() {
     let session = Session::new();
     let _alive = session.pipe("alive");
     let (process, guards) = started(&session).await;
+    // What waits beside a warden lives as long as it does, and would begin a command that ends with both.
+    let wait_for_the_end = |pid| eventually("it has ended", || !alive(pid));
     for how in [Signal::KILL, Signal::STOP] {
         for _ in 0..5 {
-            eventually_async("a warden waits", || guards.vestibule().is_some()).await;
-            let warden = guards.idle_warden().unwrap();
-            signal(warden, how);
-            // What waits beside it lives as long as it does, and would begin a command that ends with both.
-            if how == Signal::KILL {
-                eventually("it has ended", || !alive(warden));
+            for idle in guards.at_rest().await {
+                signal(idle.warden, how);
+                if how == Signal::KILL {
+                    wait_for_the_end(idle.warden);
+                }
             }
             works(&session).await;
         }
     }
     for _ in 0..5 {
-        eventually_async("a process waits", || guards.vestibule().is_some()).await;
-        let vestibule = guards.vestibule().unwrap();
-        kill(vestibule);
-        eventually("it has ended", || !alive(vestibule));
+        for idle in guards.at_rest().await {
+            kill(idle.vestibule);
+            wait_for_the_end(idle.vestibule);
+        }
         works(&session).await;
     }
-    eventually_async("a process waits", || guards.vestibule().is_some()).await;
-    signal(guards.vestibule().unwrap(), Signal::STOP);
+    for idle in guards.at_rest().await {
+        signal(idle.vestibule, Signal::STOP);
+    }
     works(&session).await;
     drop(process);
     nothing_is_left(session).await;

@@ -42,10 +42,10 @@ async fn the_guards_know_no_secrets() {
     });
     let (_session, process) = session.await.unwrap();
     let guards = Guards::of(process.session.pid());
-    eventually_async("a process waits", || guards.vestibule().is_some()).await;
+    let idle = guards.at_rest().await;
     assert!(times(&memory_of(std::process::id()), &secret) > 0);
-    let pids =
-        [guards.nursery, guards.warden, guards.idle_warden().unwrap(), guards.vestibule().unwrap()];
+    let mut pids = vec![guards.nursery, guards.warden];
+    pids.extend(idle.iter().flat_map(|idle| [idle.warden, idle.vestibule]));
     for pid in pids {
         let memory = memory_of(pid);
         assert!(memory.len() > 4096, "of process {pid}");

@@ -106,10 +106,10 @@ async fn commands_see_nothing_of_those_before_them() {
     let process = session.spawner.spawn_pipe(&sleep, Stdin::Null).await.unwrap();
     let guards = Guards::of(process.session.pid());
     for _ in 0..3 {
-        eventually_async("a process waits", || guards.vestibule().is_some()).await;
-        let idle = guards.idle_warden().unwrap();
-        support::caged::kill(idle);
-        eventually_async("it has ended", || !support::alive(idle)).await;
+        for idle in guards.at_rest().await {
+            support::caged::kill(idle.warden);
+            eventually_async("it has ended", || !support::alive(idle.warden)).await;
+        }
         check("after a guard without a command was killed").await;
     }
     drop(process);

@@ -318,22 +318,30 @@ impl Guards {
         Self { warden, nursery }
     }
 
-    /// The warden that waits for the next command.
-    pub(crate) fn idle_warden(&self) -> Option<u32> {
+    /// The wardens that wait for the next commands, with the processes that will become those; nobody until each has one.
+    pub(crate) fn idle(&self) -> Vec<Idle> {
         let all = processes();
-        let idle = |(pid, seen): (&u32, &Seen)| {
-            (seen.parent == self.nursery && *pid != self.warden && seen.name == "sg-warden")
-                .then_some(*pid)
+        let idle = all.iter().filter(|(pid, seen)| {
+            seen.parent == self.nursery && **pid != self.warden && seen.name == "sg-warden"
+        });
+        let with_vestibule = |(warden, _): (&u32, &Seen)| {
+            let vestibule = all.iter().find(|(_, seen)| seen.parent == *warden);
+            vestibule.map(|(vestibule, _)| Idle { warden: *warden, vestibule: *vestibule })
         };
-        all.iter().find_map(idle)
+        idle.map(with_vestibule).collect::<Option<_>>().unwrap_or_default()
     }
 
-    /// The process that will become the next command.
-    pub(crate) fn vestibule(&self) -> Option<u32> {
-        let warden = self.idle_warden()?;
-        let all = processes();
-        all.iter().find(|(_, seen)| seen.parent == warden).map(|(pid, _)| *pid)
+    /// The same as soon as there are some.
+    pub(crate) async fn at_rest(&self) -> Vec<Idle> {
+        super::eventually_async("somebody waits", || !self.idle().is_empty()).await;
+        self.idle()
     }
+}
+
+/// Who waits for a command.
+pub(crate) struct Idle {
+    pub(crate) warden: u32,
+    pub(crate) vestibule: u32,
 }
 
 pub(crate) fn kill(pid: u32) {

@@ -1,6 +1,7 @@
 //! How much memory the guards of a cage hold while they wait for the next command.
 
 use super::confined::Confined;
+use crate::bench::bare;
 use crate::bench::processes::{descendants, name_of, proportional_memory};
 use crate::bench::progress::Progress;
 use crate::bench::row::{Quantity, Row, Target};
@@ -12,8 +13,11 @@ const MOST: Target = Target::Within(Quantity::Bytes(4.0 * 1024.0 * 1024.0));
 /// What the process that waits inside the cage is called.
 const WAITING: &str = "sg-vestibule";
 
-/// The nursery, its idle warden, and the process inside that waits.
-const GUARDS: usize = 3;
+/// The nursery, its idle wardens, and the processes inside that wait.
+const GUARDS: usize = 5;
+
+/// So many commands are to have made a nursery keep all the wardens that it ever does.
+const COMMANDS: usize = 3;
 
 /// How long those may take to be there again after a command, and the warden of that one to go.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -21,6 +25,10 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// The guards of the cage. Those of commands that nothing confines are made for the first of them.
 pub(super) fn idle(session: &Session, _: &Progress) -> anyhow::Result<Vec<Row>> {
     let confined = Confined::start(session)?;
+    let command = confined.command(&bare::true_program()?, &[])?;
+    for _ in 0..COMMANDS {
+        confined.time(&command)?;
+    }
     let cage = guards_of_the_cage()?;
     let memory: u64 = cage.iter().map(|&pid| proportional_memory(pid)).sum::<Result<_, _>>()?;
     let row = Row::new("memory of an idle cage (PSS)", Quantity::bytes(memory))
@@ -43,7 +51,7 @@ fn guards_of_the_cage() -> anyhow::Result<Vec<u32>> {
                 && family.iter().any(|&pid| name_of(pid).is_some_and(|name| name == WAITING))
         };
         let found = families.into_iter().find(nursery);
-        if let Some(family) = found.filter(|family| family.len() <= GUARDS) {
+        if let Some(family) = found.filter(|family| family.len() == GUARDS) {
             return Ok(family);
         }
         anyhow::ensure!(Instant::now() < limit, "the guards of a cage did not come to rest");

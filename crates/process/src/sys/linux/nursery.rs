@@ -1,4 +1,4 @@
-//! The process that always has one idle warden ready.
+//! The process that always has an idle warden ready, and two once commands come one after the other.
 //!
 //! It is forked from the host once and knows nothing of it but a socket. When the host is gone,
 //! so is it.
@@ -8,7 +8,7 @@ use super::forerunner::NetworkToCome;
 use super::plan::Failure;
 use super::raw::{self, Forked, NeverReturn};
 use super::rooms::Rooms;
-use super::warden::Caged;
+use super::warden::{Caged, Taken};
 use super::wire::{REQUEST_FDS, Reply, Request};
 use super::{forget, processor, warden};
 use crate::sys::Stage;
@@ -23,6 +23,10 @@ use std::mem::MaybeUninit;
 
 /// How many jobs may be alive at once. More are refused, not queued.
 const MAX_WARDENS: usize = 4096;
+
+/// How many wait at once. Making one takes longer than a small command does, so whoever runs many in a row would wait for
+/// each but for the second.
+const MOST_IDLE: usize = 2;
 
 /// How long to wait before trying again to make a process, when the system refused one.
 const RETRY: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
@@ -152,17 +156,18 @@ fn fill_stdio() -> Result<(), Errno> {
 
 struct Nursery<'a> {
     requests: BorrowedFd<'a>,
-    /// A warden writes a byte here when its command is executed, takes long to be, or cannot be.
+    /// A warden writes its chair here when its command is executed, takes long to be, or cannot be.
     taken: OwnedFd,
     taken_writer: OwnedFd,
     child_signals: OwnedFd,
-    idle: Option<Pid>,
+    /// Who sits in which chair.
+    idle: [Option<Pid>; MOST_IDLE],
     /// A warden was killed, and there may be processes of its job to end.
     strays: bool,
     /// The last idle warden went by itself: making the next one at once may only repeat that.
     pausing: bool,
-    /// There has been a request.
-    has_served: bool,
+    /// How many requests there have been, as far as it matters.
+    served: u8,
     caged: Option<Caged<'a>>,
     rooms: Rooms,
     wardens: [Option<Pid>; MAX_WARDENS],
@@ -199,10 +204,10 @@ impl<'a> Nursery<'a> {
             taken,
             taken_writer,
             child_signals: raw::child_signal_fd().map_err(&set_up)?,
-            idle: None,
+            idle: [None; MOST_IDLE],
             strays: false,
             pausing: false,
-            has_served: false,
+            served: 0,
             caged,
             rooms,
             wardens: [None; MAX_WARDENS],
@@ -212,7 +217,7 @@ impl<'a> Nursery<'a> {
     fn run(mut self) {
         loop {
             let pausing = std::mem::take(&mut self.pausing);
-            let refused = if self.idle.is_none() && !pausing { self.hire() } else { None };
+            let refused = if pausing { None } else { self.hire_enough() };
             let listen = if refused.is_some() { PollFlags::IN } else { PollFlags::empty() };
             let mut fds = [
                 PollFd::from_borrowed_fd(self.requests, listen),
@@ -240,11 +245,11 @@ impl<'a> Nursery<'a> {
                 self.answer(refusal);
             }
             if taken.contains(PollFlags::IN) {
-                let _ = rustix::io::read(&self.taken, &mut [0u8; 8]);
-                self.idle = None;
-                self.has_served = true;
+                self.see_who_rose();
             }
             if child.contains(PollFlags::IN) {
+                // Who has ended may have risen before, and somebody else would sit there when that is heard.
+                self.see_who_rose();
                 let _ = rustix::io::read(&self.child_signals, &mut [0u8; 512]);
                 self.reap();
             }
@@ -283,8 +288,36 @@ impl<'a> Nursery<'a> {
         }
     }
 
+    /// Those who wrote are not idle any more.
+    fn see_who_rose(&mut self) {
+        let mut chairs = [0u8; MOST_IDLE];
+        let read = rustix::io::read(&self.taken, &mut chairs).unwrap_or(0);
+        for chair in chairs.iter().take(read) {
+            if let Some(idle) = self.idle.get_mut(usize::from(*chair)) {
+                *idle = None;
+            }
+            self.served = self.served.saturating_add(1);
+        }
+    }
+
+    /// Sees to it that there are idle wardens. Says why there is none.
+    fn hire_enough(&mut self) -> Option<Refusal> {
+        // The first command is not to share its processors with more than it must.
+        let enough = if self.served > 1 { MOST_IDLE } else { 1 };
+        for chair in 0..enough {
+            let refusal = match self.idle.get(chair) {
+                Some(None) => self.hire(chair),
+                _ => None,
+            };
+            if refusal.is_some() {
+                return refusal.filter(|_| self.idle.iter().all(Option::is_none));
+            }
+        }
+        None
+    }
+
     /// Forks an idle warden. Says why it could not.
-    fn hire(&mut self) -> Option<Refusal> {
+    fn hire(&mut self, chair: usize) -> Option<Refusal> {
         let Some(slot) = self.wardens.iter().position(Option::is_none) else {
             return Some(Refusal { stage: Stage::Full, errno: Errno::AGAIN });
         };
@@ -294,7 +327,7 @@ impl<'a> Nursery<'a> {
             Err(errno) => return Some(Refusal { stage: Stage::SetUp, errno }),
         };
         // The other processors have commands to run, once there are any.
-        let pinned = self.has_served.then(processor::Pinned::here).flatten();
+        let pinned = (self.served > 0).then(processor::Pinned::here).flatten();
         // SAFETY: the child goes to `warden::serve`, which makes only kernel calls and never returns.
         let forked = unsafe { raw::fork_into(place.namespaces) };
         if let Some(pinned) = pinned {
@@ -303,15 +336,15 @@ impl<'a> Nursery<'a> {
         match forked {
             Ok(Forked::Child) => {
                 let proc = self.rooms.mounts().map(HostProc::directory);
-                warden::serve(self.requests, self.taken_writer.as_fd(), self.caged, proc)
+                let taken = Taken::new(self.taken_writer.as_fd(), chair);
+                warden::serve(self.requests, taken, self.caged, proc)
             }
             Ok(Forked::Parent(pid)) => {
-                self.idle = Pid::from_raw(pid);
-                if let Some(slot) = self.wardens.get_mut(slot) {
-                    *slot = self.idle;
-                }
-                if let Some(idle) = self.idle {
-                    self.rooms.let_to(place, idle);
+                let pid = Pid::from_raw(pid);
+                let kept = [self.idle.get_mut(chair), self.wardens.get_mut(slot)];
+                kept.into_iter().flatten().for_each(|kept| *kept = pid);
+                if let Some(pid) = pid {
+                    self.rooms.let_to(place, pid);
                 }
                 None
             }
@@ -332,7 +365,7 @@ impl<'a> Nursery<'a> {
             match children::reap() {
                 Reaped::One(pid, status) => self.buried(pid, status.signaled()),
                 // What waits for the next command beside it may have begun to execute one.
-                Reaped::Stopped(pid) if self.idle == Some(pid) => {
+                Reaped::Stopped(pid) if self.idle.contains(&Some(pid)) => {
                     let _ = kill_process(pid, Signal::CONT);
                 }
                 // A warden that does not move cannot watch over anything. Nobody but this loop waits for it.
@@ -353,8 +386,8 @@ impl<'a> Nursery<'a> {
             // job is now ours, and there is nobody else to end it. The kernel has, if they had namespaces.
             self.strays |= killed && !self.has_namespaces();
         }
-        if self.idle == Some(pid) {
-            self.idle = None;
+        if let Some(idle) = self.idle.iter_mut().find(|idle| **idle == Some(pid)) {
+            *idle = None;
             self.pausing = true;
         }
     }

@@ -83,8 +83,10 @@ pub(super) fn become_command(
     };
     let told = Told::new(control);
     let ended = sleep_beside(Caged { inside, mode }, proc, session, source, &told, late);
-    // There is enough to do beside the command, and it would wait for that.
-    processor::leave(told.processor());
+    // There is enough to do beside the command, and it would wait for that. One that has ended does not.
+    if ended.as_ref().is_ok_and(|(pid, ..)| is_alive(*pid)) {
+        processor::leave(told.processor());
+    }
     // SAFETY: of the two processes that knew this number, the other one has ended or has descriptors of its own, and
     // in this one nobody else has it.
     let own = |number| unsafe { OwnedFd::from_raw_fd(number) };
@@ -265,6 +267,12 @@ fn sleep_while_shared(shares: &AtomicU32, pid: Pid, mut each: impl FnMut()) {
             _ => return,
         }
     }
+}
+
+/// Whether a child, for which nobody has waited yet, has not ended.
+fn is_alive(pid: Pid) -> bool {
+    let look = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+    matches!(waitid(WaitId::Pid(pid), look), Ok(None))
 }
 
 const MOMENT: Timespec = Timespec { tv_sec: 0, tv_nsec: 200_000 };

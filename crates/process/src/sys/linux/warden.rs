@@ -38,7 +38,7 @@ pub(super) struct Caged<'a> {
 /// Becomes an idle warden: waits for one request and serves it to its end.
 pub(super) fn serve(
     requests: BorrowedFd<'_>,
-    taken: BorrowedFd<'_>,
+    mut taken: Taken<'_>,
     caged: Option<Caged<'_>>,
     proc: Option<BorrowedFd<'_>>,
 ) -> ! {
@@ -49,7 +49,6 @@ pub(super) fn serve(
         // The nursery keeps the names of the cage. Nobody may be in there without it.
         let _ = rustix::process::set_parent_process_death_signal(Some(Signal::KILL));
     }
-    let mut taken = Taken(Some(taken));
     let (control, started) = match caged {
         None => serve_plain(requests, &mut taken),
         Some(caged) => serve_caged(requests, caged, proc, &mut taken),
@@ -61,12 +60,20 @@ pub(super) fn serve(
 
 /// Tells the nursery, once, that it may make the next warden: not before this one's command is on its way, which would
 /// have to wait for it, unless that takes long.
-struct Taken<'a>(Option<BorrowedFd<'a>>);
+pub(super) struct Taken<'a> {
+    nursery: Option<BorrowedFd<'a>>,
+    chair: u8,
+}
 
-impl Taken<'_> {
+impl<'a> Taken<'a> {
+    /// For a warden that waits in one of the nursery's chairs.
+    pub(super) fn new(nursery: BorrowedFd<'a>, chair: usize) -> Self {
+        Self { nursery: Some(nursery), chair: u8::try_from(chair).unwrap_or(u8::MAX) }
+    }
+
     fn say(&mut self) {
-        if let Some(nursery) = self.0.take() {
-            let _ = rustix::io::write(nursery, b"t");
+        if let Some(nursery) = self.nursery.take() {
+            let _ = rustix::io::write(nursery, &[self.chair]);
         }
     }
 }
