@@ -245,9 +245,11 @@ async fn killed_idle_guards_are_replaced() {
     let (process, guards) = started(&session).await;
     // What waits beside a warden lives as long as it does, and would begin a command that ends with both.
     let wait_for_the_end = |pid| eventually("it has ended", || !alive(pid));
+    guards.at_rest(1).await;
+    works(&session).await;
     for how in [Signal::KILL, Signal::STOP] {
         for _ in 0..5 {
-            for idle in guards.at_rest().await {
+            for idle in guards.at_rest(2).await {
                 signal(idle.warden, how);
                 if how == Signal::KILL {
                     wait_for_the_end(idle.warden);
@@ -257,13 +259,13 @@ async fn killed_idle_guards_are_replaced() {
         }
     }
     for _ in 0..5 {
-        for idle in guards.at_rest().await {
+        for idle in guards.at_rest(2).await {
             kill(idle.vestibule);
             wait_for_the_end(idle.vestibule);
         }
         works(&session).await;
     }
-    for idle in guards.at_rest().await {
+    for idle in guards.at_rest(2).await {
         signal(idle.vestibule, Signal::STOP);
     }
     works(&session).await;

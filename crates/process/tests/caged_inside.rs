@@ -42,7 +42,7 @@ async fn the_guards_know_no_secrets() {
     });
     let (_session, process) = session.await.unwrap();
     let guards = Guards::of(process.session.pid());
-    let idle = guards.at_rest().await;
+    let idle = guards.at_rest(1).await;
     assert!(times(&memory_of(std::process::id()), &secret) > 0);
     let mut pids = vec![guards.nursery, guards.warden];
     pids.extend(idle.iter().flat_map(|idle| [idle.warden, idle.vestibule]));

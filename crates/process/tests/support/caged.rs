@@ -318,8 +318,8 @@ impl Guards {
         Self { warden, nursery }
     }
 
-    /// The wardens that wait for the next commands, with the processes that will become those; nobody until each has one.
-    pub(crate) fn idle(&self) -> Vec<Idle> {
+    /// The wardens that wait for the next commands, with the processes that will become those.
+    fn idle(&self) -> Vec<Idle> {
         let all = processes();
         let idle = all.iter().filter(|(pid, seen)| {
             seen.parent == self.nursery && **pid != self.warden && seen.name == "sg-warden"
@@ -328,13 +328,18 @@ impl Guards {
             let vestibule = all.iter().find(|(_, seen)| seen.parent == *warden);
             vestibule.map(|(vestibule, _)| Idle { warden: *warden, vestibule: *vestibule })
         };
-        idle.map(with_vestibule).collect::<Option<_>>().unwrap_or_default()
+        idle.filter_map(with_vestibule).collect()
     }
 
-    /// The same as soon as there are some.
-    pub(crate) async fn at_rest(&self) -> Vec<Idle> {
-        super::eventually_async("somebody waits", || !self.idle().is_empty()).await;
-        self.idle()
+    /// The same once there are so many: one after the first command, and two from the second on.
+    pub(crate) async fn at_rest(&self, count: usize) -> Vec<Idle> {
+        let mut idle = Vec::new();
+        let mut look = || {
+            idle = self.idle();
+            idle.len() == count
+        };
+        super::eventually_async("all that wait for commands are there", &mut look).await;
+        idle
     }
 }
 

@@ -58,7 +58,7 @@ struct Code {
     used: usize,
 }
 
-/// Why rules and filters cannot be kept.
+/// Why rules, filters and paths cannot be kept.
 pub(super) enum Unfit {
     TooLarge,
     Memory(io::Error),

@@ -45,8 +45,8 @@ pub enum CageError {
     /// The kernel's file access rules could not be made.
     #[error("cannot make the rules for files (Landlock): {0}")]
     Landlock(String),
-    /// There are too many roots, or their names are too long.
-    #[error("too many writable roots and sockets, or their names are too long together")]
+    /// There are too many roots or sockets.
+    #[error("too many writable roots or sockets")]
     TooMuch,
     /// Nobody knows what is protected in most of a root.
     #[error(

@@ -148,8 +148,8 @@ pub fn take_short_turns() {
     }
 }
 
-/// While it lasts, what this process makes does not take the processor from it: its maker says where it is to run
-/// before it does. Both of them end it, since who is made lives as its maker does.
+/// While it lasts, a process that this thread makes does not take the processor from it: its maker says where it is to
+/// run before it does. Both of them end it, since who is made is given turns as its maker is.
 #[derive(Debug, Clone, Copy)]
 pub struct Patience {
     was_asked_for: bool,
@@ -161,22 +161,23 @@ impl Patience {
         // SAFETY: only a number.
         let policy = unsafe { call!(libc::SYS_sched_getscheduler, 0) };
         let is_usual = policy == Ok(libc::SCHED_OTHER.cast_unsigned() as usize);
-        Self { was_asked_for: is_usual && is_given_turns(libc::SCHED_BATCH) }
+        Self { was_asked_for: is_usual && take_turns_as(libc::SCHED_BATCH).is_ok() }
     }
 
-    /// Back to the usual way, for the process that calls this.
+    /// Back to the usual way, for the thread that calls this.
     pub fn end(self) {
         if self.was_asked_for {
-            is_given_turns(libc::SCHED_OTHER);
+            // It has been in that way, so that nobody refuses it.
+            let _ = take_turns_as(libc::SCHED_OTHER);
         }
     }
 }
 
-/// Has this process given turns in one of the ways that everybody may choose. Says whether it is.
-fn is_given_turns(policy: i32) -> bool {
-    let priority = libc::c_int::from(0u8);
+/// Has this thread given turns in one of the ways that everybody may choose.
+fn take_turns_as(policy: i32) -> Result<(), Errno> {
+    let priority: libc::c_int = 0;
     // SAFETY: the kernel reads one live number.
-    unsafe { call!(libc::SYS_sched_setscheduler, 0, policy, &raw const priority) }.is_ok()
+    unsafe { call!(libc::SYS_sched_setscheduler, 0, policy, &raw const priority) }.map(|_| ())
 }
 
 /// Sees to it that no exec gives a capability, root's neither. Those that are there stay.

@@ -16,8 +16,8 @@ const WAITING: &str = "sg-vestibule";
 /// The nursery, its idle wardens, and the processes inside that wait.
 const GUARDS: usize = 5;
 
-/// So many commands are to have made a nursery keep all the wardens that it ever does.
-const COMMANDS: usize = 3;
+/// The second command has a nursery keep all the wardens that it ever does; the session has begun with one.
+const MORE_COMMANDS: usize = 1;
 
 /// How long those may take to be there again after a command, and the warden of that one to go.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -26,7 +26,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 pub(super) fn idle(session: &Session, _: &Progress) -> anyhow::Result<Vec<Row>> {
     let confined = Confined::start(session)?;
     let command = confined.command(&bare::true_program()?, &[])?;
-    for _ in 0..COMMANDS {
+    for _ in 0..MORE_COMMANDS {
         confined.time(&command)?;
     }
     let cage = guards_of_the_cage()?;

@@ -207,6 +207,7 @@ impl Forerunner {
         let (hands_over, waits) = later.then(packet_pair).transpose()?.unzip();
         let maker = rustix::process::getpid();
         let stack = ChildStack::roomy()?;
+        // It must be ended below, whatever happens.
         let patience = Patience::begin();
         let errand = Box::new(Errand {
             orders: Orders { entry, of, maker, patience, go, network: hands_over },
@@ -344,6 +345,7 @@ fn is_told(go: &OwnedFd) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rustix::fs::{CWD, Mode as FileMode, OFlags, openat};
     use rustix::process::test_kill_process;
     use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
@@ -389,6 +391,40 @@ mod tests {
             sched_setaffinity(None, allowed).unwrap();
             let ahead = Forerunner::send(NetworkAccess::Restricted, Of::Job).unwrap();
             assert_eq!(sched_getaffinity(ahead.pid).as_ref(), Ok(allowed));
+        }
+    }
+
+    /// The usual one, or the one that its maker was told to run in.
+    #[test]
+    fn what_it_forks_is_given_turns_as_its_maker_is() {
+        let stat = || openat(CWD, c"/proc/thread-self/stat", OFlags::RDONLY, FileMode::empty());
+        // The number is the 41st; the second is in brackets and may be anything.
+        let policy = |stat: &[u8]| {
+            let (_, rest) = std::str::from_utf8(stat).unwrap().rsplit_once(") ").unwrap();
+            rest.split(' ').nth(38).unwrap().parse::<i32>().unwrap()
+        };
+        let mine = || policy(&std::fs::read("/proc/thread-self/stat").unwrap());
+        for expected in [libc::SCHED_OTHER, libc::SCHED_BATCH] {
+            assert_eq!(mine(), expected);
+            let ahead = Forerunner::send(NetworkAccess::Restricted, Of::Job).unwrap();
+            assert_eq!(mine(), expected);
+            let (read, write) = rustix::pipe::pipe().unwrap();
+            let mut tell = |_| {
+                let mut bytes = [0u8; 1024];
+                let length = stat().and_then(|stat| rustix::io::read(stat, &mut bytes));
+                let told = bytes.get(..length.unwrap_or(0)).unwrap_or_default();
+                let _ = rustix::io::write(&write, told);
+                raw::exit_now(0);
+            };
+            // SAFETY: it makes a few kernel calls and does not return.
+            let child = unsafe { ahead.fork(&mut tell) }.unwrap();
+            drop(write);
+            let mut told = Vec::new();
+            std::io::Read::read_to_end(&mut std::fs::File::from(read), &mut told).unwrap();
+            let _ = waitpid(Some(child), WaitOptions::empty());
+            assert_eq!(policy(&told), expected);
+            // This thread's own, which ends with the test.
+            Patience::begin();
         }
     }
 

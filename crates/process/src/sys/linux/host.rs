@@ -38,7 +38,7 @@ pub(super) const SEARCHES: usize = 8;
 /// How long a nursery may take to go.
 const DISMISSAL: Duration = Duration::from_secs(6);
 
-/// How long the idle warden of a nursery that was killed may take.
+/// How long the idle wardens of a nursery that was killed may take.
 const LAST_WARDEN: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
 
 /// How long a cage is kept ready after its last command. The names that it keeps free are on the disk
@@ -398,7 +398,7 @@ impl Drop for Line {
     /// The nursery sees its socket close and goes at once; waiting for it leaves no zombie.
     fn drop(&mut self) {
         if let (Some(requests), true) = (&self.requests, self.names.is_some() && !self.is_there()) {
-            dismiss_idle_warden(requests);
+            dismiss_idle_wardens(requests);
         }
         self.requests = None;
         if let Some(names) = self.names.take_if(|_| self.outlives_us.load(Ordering::Relaxed)) {
@@ -420,8 +420,8 @@ impl Drop for Line {
     }
 }
 
-/// Sends away the idle warden of a nursery that was killed, and waits for it: it holds the cage's names.
-fn dismiss_idle_warden(requests: &OwnedFd) {
+/// Sends away the idle wardens of a nursery that was killed, and waits for them: they hold the cage's names.
+fn dismiss_idle_wardens(requests: &OwnedFd) {
     let _ = rustix::net::shutdown(requests, rustix::net::Shutdown::Write);
     let mut fds = [PollFd::new(requests, PollFlags::empty())];
     let _ = poll(&mut fds, Some(&LAST_WARDEN));

@@ -4,7 +4,7 @@
 //!
 //! - The *host* is the program that uses this library.
 //! - The *nursery* is forked from the host once. It drops the host's memory and descriptors, and
-//!   from then on only keeps one idle warden ready.
+//!   from then on only keeps idle wardens ready.
 //! - A *warden* takes one request, starts its command, and is the subreaper of everything that the
 //!   command starts. It ends them all when it is told to, or when its socket to the host closes,
 //!   which also happens when the host is killed.

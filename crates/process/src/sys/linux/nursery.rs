@@ -24,8 +24,8 @@ use std::mem::MaybeUninit;
 /// How many jobs may be alive at once. More are refused, not queued.
 const MAX_WARDENS: usize = 4096;
 
-/// How many wait at once. Making one takes longer than a small command does, so whoever runs many in a row would wait for
-/// each but for the second.
+/// How many wait at once. Making one takes longer than a small command does: with one only, whoever runs many in a row
+/// would wait for each.
 const MOST_IDLE: usize = 2;
 
 /// How long to wait before trying again to make a process, when the system refused one.
@@ -164,7 +164,7 @@ struct Nursery<'a> {
     idle: [Option<Pid>; MOST_IDLE],
     /// A warden was killed, and there may be processes of its job to end.
     strays: bool,
-    /// The last idle warden went by itself: making the next one at once may only repeat that.
+    /// An idle warden went by itself: making the next one at once may only repeat that.
     pausing: bool,
     /// How many requests there have been, as far as it matters.
     served: u8,
@@ -248,8 +248,6 @@ impl<'a> Nursery<'a> {
                 self.see_who_rose();
             }
             if child.contains(PollFlags::IN) {
-                // Who has ended may have risen before, and somebody else would sit there when that is heard.
-                self.see_who_rose();
                 let _ = rustix::io::read(&self.child_signals, &mut [0u8; 512]);
                 self.reap();
             }
@@ -363,7 +361,11 @@ impl<'a> Nursery<'a> {
     fn reap(&mut self) {
         loop {
             match children::reap() {
-                Reaped::One(pid, status) => self.buried(pid, status.signaled()),
+                Reaped::One(pid, status) => {
+                    // Who has been waited for has said all that it ever will. Heard later, it would be about somebody else.
+                    self.see_who_rose();
+                    self.buried(pid, status.signaled());
+                }
                 // What waits for the next command beside it may have begun to execute one.
                 Reaped::Stopped(pid) if self.idle.contains(&Some(pid)) => {
                     let _ = kill_process(pid, Signal::CONT);
