@@ -4,15 +4,17 @@
 
 mod support;
 
-use sandgate_process::{Stdin, Stop, execute};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use sandgate_process::{SpawnError, Stdin, Stop, execute};
 use std::fs;
 use std::io::{BufRead as _, BufReader};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 use support::caged::{
     Session, again_without_namespaces, caged_over, descendants, in_its_own_process, runaways,
 };
-use support::{Nowhere, eventually, eventually_async};
+use support::{Nowhere, eventually, eventually_async, program, skipped};
 
 fn count(directory: &str) -> usize {
     fs::read_dir(directory).unwrap().count()
@@ -72,6 +74,53 @@ async fn a_thousand_in_a_row_leave_nothing_behind() {
     // The cage's rules are open as long as somebody may want it.
     drop((manager, env, slow));
     assert_eq!(count("/proc/self/fd"), before);
+}
+
+/// spec CAGED.74: A cage holds 256 commands at once, or as many as its descriptors allow. One more is refused, and there is
+/// room again when one has ended.
+#[tokio::test]
+async fn a_full_cage_refuses_commands_until_one_has_ended() {
+    /// Each command needs two, and something else has to be left.
+    const DESCRIPTORS: u64 = 96;
+    const MOST: usize = 48;
+    if !in_its_own_process("a_full_cage_refuses_commands_until_one_has_ended") {
+        return;
+    }
+    let session = Session::new();
+    if !session.has_namespaces() {
+        return skipped("there are no namespaces here, and so no mounts of a command's own");
+    }
+    let before = getrlimit(Resource::Nofile);
+    let few = Rlimit { current: Some(DESCRIPTORS), ..before };
+    setrlimit(Resource::Nofile, few).unwrap();
+    session.run("exit 0").await;
+    // It is the cage that is to be full, not this process.
+    setrlimit(Resource::Nofile, before).unwrap();
+    let sleep = session.confined(program(&["/bin/sleep", "300"]));
+    let start = || session.spawner.spawn_pipe(&sleep, Stdin::Null);
+    let mut processes = Vec::new();
+    let refused = loop {
+        match start().await {
+            Ok(process) => processes.push(process),
+            Err(error) => break error,
+        }
+    };
+    assert!(matches!(refused, SpawnError::TooManyCommands), "{refused}");
+    assert!((5..MOST).contains(&processes.len()), "{}", processes.len());
+    for _ in 0..3 {
+        assert!(matches!(start().await, Err(SpawnError::TooManyCommands)));
+    }
+    for _ in 0..3 {
+        processes.pop();
+        let limit = Instant::now() + Duration::from_secs(30);
+        let again = loop {
+            match start().await {
+                Err(SpawnError::TooManyCommands) if Instant::now() < limit => {}
+                result => break result.unwrap(),
+            }
+        };
+        processes.push(again);
+    }
 }
 
 /// Where a host that is to be killed has its workspace.

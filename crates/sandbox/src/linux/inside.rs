@@ -232,3 +232,44 @@ impl Code {
         self.words.get(span.start..span.start + span.len).unwrap_or_default()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::linux::Cage;
+    use sandgate_policy::Extras;
+    use sandgate_protocol::SandboxPolicy;
+    use std::collections::BTreeMap;
+    use std::os::unix::net::UnixListener;
+    use std::path::PathBuf;
+
+    #[test]
+    fn a_scope_has_the_roots_and_sockets_of_its_cage() {
+        let place = tempfile::tempdir().unwrap();
+        let place = place.path().canonicalize().unwrap();
+        let [one, two] = ["one", "two two"].map(|name| place.join(name));
+        [&one, &two].map(|path| std::fs::create_dir(path).unwrap());
+        let sockets = ["a", "b"].map(|name| place.join(name));
+        let _listeners = [&sockets[0], &sockets[1]].map(|path| UnixListener::bind(path).unwrap());
+        let paths = |paths: &[&CStr]| -> Vec<PathBuf> {
+            paths.iter().map(|path| path.to_str().unwrap().into()).collect()
+        };
+        for (more, granted) in [(vec![two.clone()], sockets.to_vec()), (Vec::new(), Vec::new())] {
+            let policy = SandboxPolicy::WorkspaceWrite {
+                writable_roots: more.clone(),
+                network_access: NetworkAccess::Restricted,
+                exclude_tmpdir_env_var: true,
+                exclude_slash_tmp: true,
+            };
+            let extras = Extras { sockets: granted.clone(), ..Extras::default() };
+            let layout = Layout::of(&policy, &one, &BTreeMap::new(), &extras).unwrap();
+            let cage = Cage::build(&layout, NetworkAccess::Restricted).unwrap();
+            let mut names = ScopeNames::default();
+            let scope = cage.inside().scope(Mode::Namespaces, &mut names);
+            let mut roots = paths(scope.roots);
+            roots.sort();
+            let expected: Vec<_> = std::iter::once(one.clone()).chain(more).collect();
+            assert_eq!((roots, paths(scope.sockets)), (expected, granted));
+        }
+    }
+}

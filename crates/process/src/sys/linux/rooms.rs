@@ -2,6 +2,7 @@
 //!
 //! None are given up as long as there may be jobs: somebody may hold what is beneath those that protect it.
 
+use super::raw;
 use rustix::io::Errno;
 use rustix::process::{Pid, Resource, getrlimit};
 use sandgate_sandbox::linux::{HostProc, PROCESSES_OF_JOB, Room};
@@ -9,8 +10,11 @@ use sandgate_sandbox::linux::{HostProc, PROCESSES_OF_JOB, Room};
 /// How many there can be, and so how many jobs at once in a cage with namespaces. More are refused.
 const MOST: usize = 256;
 
-/// How many descriptors a nursery and its guards need for other things; each room takes two.
+/// How many descriptors a nursery's guards need beside those that it has when it begins; each room takes two.
 const OTHER_DESCRIPTORS: u64 = 24;
+
+/// Where as many can be open, nobody has to count: no cage has half of them.
+const PLENTY: u64 = 1024;
 
 /// The mounts that a nursery has for its jobs. The first are those of the session itself.
 pub(super) struct Rooms<M: Mounts = HostProc> {
@@ -90,7 +94,8 @@ impl<M: Mounts> Rooms<M> {
         let [first, ..] = &mut rooms.kept;
         *first = Some(Kept { room, let_to: None });
         let descriptors = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
-        let most = usize::try_from(descriptors.saturating_sub(OTHER_DESCRIPTORS) / 2);
+        let taken = if descriptors < PLENTY { raw::count_descriptors(descriptors) } else { 0 };
+        let most = usize::try_from(descriptors.saturating_sub(taken + OTHER_DESCRIPTORS) / 2);
         rooms.most = most.unwrap_or(MOST).clamp(2, MOST);
         rooms.place = Whereabouts::In(0);
         rooms.mounts = Some(mounts);
