@@ -248,7 +248,7 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let place = place.path().canonicalize().unwrap();
         let [one, two] = ["one", "two two"].map(|name| place.join(name));
-        [&one, &two].map(|path| std::fs::create_dir(path).unwrap());
+        [&one, &two].into_iter().for_each(|path| std::fs::create_dir(path).unwrap());
         let sockets = ["a", "b"].map(|name| place.join(name));
         let _listeners = [&sockets[0], &sockets[1]].map(|path| UnixListener::bind(path).unwrap());
         let paths = |paths: &[&CStr]| -> Vec<PathBuf> {
