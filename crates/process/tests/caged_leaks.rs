@@ -76,8 +76,8 @@ async fn a_thousand_in_a_row_leave_nothing_behind() {
     assert_eq!(count("/proc/self/fd"), before);
 }
 
-/// spec CAGED.74: A cage holds 256 commands at once, or as many as its descriptors allow. One more is refused, and there is
-/// room again when one has ended.
+/// spec CAGED.74: A cage with namespaces holds 256 commands at once, or as many as its descriptors allow. One more is
+/// refused, and there is room again when one has ended.
 #[tokio::test]
 async fn a_full_cage_refuses_commands_until_one_has_ended() {
     /// Each command needs two, and something else has to be left.

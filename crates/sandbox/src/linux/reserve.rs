@@ -176,6 +176,11 @@ impl<'a> Leftovers<'a> {
         Self(bytes)
     }
 
+    /// How many there may be.
+    pub fn count(&self) -> usize {
+        self.places().count()
+    }
+
     /// The descriptors that [`Leftovers::remove`] needs, in order.
     pub fn descriptors<'b>(&self, into: &'b mut [RawFd; MOST_KEPT_FREE]) -> &'b [RawFd] {
         let mut count = 0;

@@ -92,6 +92,8 @@ pub(super) unsafe fn become_nursery(
         raw::exit_now(1);
     }
     let leftovers = cell.as_ref().map(|cell| cell.leftovers);
+    // Three streams, and a lock for each name that is kept free.
+    let open = 3 + keep.len() + leftovers.map_or(0, |leftovers| leftovers.count());
     let give_up = |Failure { stage, errno, step }: Failure| -> ! {
         // Whoever it is told to may be gone.
         remove_names(leftovers, Some(requests));
@@ -108,7 +110,7 @@ pub(super) unsafe fn become_nursery(
     unsafe { forget::drop_host_memory() };
     let (caged, network) = cell.unzip();
     let network = network.flatten();
-    let nursery = match Nursery::new(requests, caged) {
+    let nursery = match Nursery::new(requests, caged, open) {
         Ok(nursery) => nursery,
         Err(failure) => give_up(failure),
     };
@@ -185,7 +187,11 @@ struct Refusal {
 }
 
 impl<'a> Nursery<'a> {
-    fn new(requests: BorrowedFd<'a>, caged: Option<Caged<'a>>) -> Result<Self, Failure> {
+    fn new(
+        requests: BorrowedFd<'a>,
+        caged: Option<Caged<'a>>,
+        open: usize,
+    ) -> Result<Self, Failure> {
         let set_up = Failure::at(Stage::SetUp);
         let flags = rustix::pipe::PipeFlags::CLOEXEC | rustix::pipe::PipeFlags::NONBLOCK;
         let (taken, taken_writer) = rustix::pipe::pipe_with(flags).map_err(&set_up)?;
@@ -194,7 +200,7 @@ impl<'a> Nursery<'a> {
         rustix::process::set_child_subreaper(this).map_err(&set_up)?;
         let rooms = match caged {
             Some(Caged { mode: Mode::Namespaces, .. }) => {
-                let rooms = HostProc::hold().and_then(Rooms::with);
+                let rooms = HostProc::hold().and_then(|mounts| Rooms::with(mounts, open));
                 rooms.map_err(no_proc)?
             }
             _ => Rooms::none(),

@@ -222,14 +222,6 @@ fn signal_fd(mask: u64, flags: c_int) -> Result<OwnedFd, Errno> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// How many descriptors are open whose numbers are below a limit.
-pub(super) fn count_descriptors(limit: u64) -> u64 {
-    let numbers = 0..RawFd::try_from(limit).unwrap_or(RawFd::MAX);
-    // SAFETY: only asks about a number, which need not be open.
-    let open = numbers.filter(|&number| unsafe { libc::fcntl(number, libc::F_GETFD) } >= 0);
-    open.fold(0, |count, _| count + 1)
-}
-
 /// Closes every descriptor that is not in `keep`, which must be sorted.
 ///
 /// # Safety

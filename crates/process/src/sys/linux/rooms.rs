@@ -2,7 +2,6 @@
 //!
 //! None are given up as long as there may be jobs: somebody may hold what is beneath those that protect it.
 
-use super::raw;
 use rustix::io::Errno;
 use rustix::process::{Pid, Resource, getrlimit};
 use sandgate_sandbox::linux::{HostProc, PROCESSES_OF_JOB, Room};
@@ -10,11 +9,8 @@ use sandgate_sandbox::linux::{HostProc, PROCESSES_OF_JOB, Room};
 /// How many there can be, and so how many jobs at once in a cage with namespaces. More are refused.
 const MOST: usize = 256;
 
-/// How many descriptors a nursery's guards need beside those that it has when it begins; each room takes two.
+/// How many descriptors a nursery and its guards need beside those that it has when it begins; each room takes two.
 const OTHER_DESCRIPTORS: u64 = 24;
-
-/// Where as many can be open, nobody has to count: no cage has half of them.
-const PLENTY: u64 = 1024;
 
 /// The mounts that a nursery has for its jobs. The first are those of the session itself.
 pub(super) struct Rooms<M: Mounts = HostProc> {
@@ -84,19 +80,16 @@ impl<M: Mounts> Rooms<M> {
         Self { kept: [const { None }; MOST], most: 0, place: Whereabouts::Lost, mounts: None }
     }
 
-    /// The first is the one that this process is in.
+    /// The first is the one that this process is in, which has so many descriptors open.
     ///
     /// # Errors
     /// When the kernel refuses: no job may be started here.
-    pub(super) fn with(mounts: M) -> Result<Self, Errno> {
+    pub(super) fn with(mounts: M, open: usize) -> Result<Self, Errno> {
         let mut rooms = Self::none();
         let room = mounts.first()?;
         let [first, ..] = &mut rooms.kept;
         *first = Some(Kept { room, let_to: None });
-        let descriptors = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
-        let taken = if descriptors < PLENTY { raw::count_descriptors(descriptors) } else { 0 };
-        let most = usize::try_from(descriptors.saturating_sub(taken + OTHER_DESCRIPTORS) / 2);
-        rooms.most = most.unwrap_or(MOST).clamp(2, MOST);
+        rooms.most = room_for(getrlimit(Resource::Nofile).current, open);
         rooms.place = Whereabouts::In(0);
         rooms.mounts = Some(mounts);
         Ok(rooms)
@@ -173,6 +166,13 @@ impl<M: Mounts> Rooms<M> {
     }
 }
 
+/// How many there can be where so many descriptors can be open, if there is a limit, and so many are.
+fn room_for(limit: Option<u64>, open: usize) -> usize {
+    let left = |limit: u64| limit.saturating_sub(open as u64 + OTHER_DESCRIPTORS) / 2;
+    // Two there must be: whoever has none hears of it when the guards are made.
+    limit.and_then(|limit| usize::try_from(left(limit)).ok()).unwrap_or(MOST).clamp(2, MOST)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -216,7 +216,7 @@ mod tests {
 
     #[test]
     fn one_after_the_other_lives_in_the_same_room_which_is_cleared_between_them() {
-        let mut rooms = Rooms::with(Numbered::default()).unwrap();
+        let mut rooms = Rooms::with(Numbered::default(), 0).unwrap();
         for job in 1..10 {
             assert_eq!(begin(&mut rooms, job), Some(0));
             rooms.vacate(pid(job));
@@ -226,7 +226,7 @@ mod tests {
 
     #[test]
     fn there_are_as_many_as_jobs_at_once_and_none_is_given_up() {
-        let mut rooms = Rooms::with(Numbered::default()).unwrap();
+        let mut rooms = Rooms::with(Numbered::default(), 0).unwrap();
         rooms.most = 20;
         for job in 1..=20 {
             assert_eq!(begin(&mut rooms, job), Some(job - 1));
@@ -242,9 +242,22 @@ mod tests {
         assert_eq!(*rooms.mounts.unwrap().0.borrow(), 19);
     }
 
+    /// spec CAGED.74: A cage with namespaces holds 256 commands at once, or as many as its descriptors allow. One more is
+    /// refused, and there is room again when one has ended.
+    #[test]
+    fn there_are_256_or_as_many_as_descriptors_are_left_for() {
+        assert_eq!(room_for(None, 900), 256);
+        assert_eq!(room_for(Some(1 << 20), 900), 256);
+        assert_eq!(room_for(Some(1024), 20), 256);
+        // As many names as there can be are kept free, each in a directory of its own.
+        assert_eq!(room_for(Some(1024), 820), 90);
+        assert_eq!(room_for(Some(96), 20), 26);
+        assert_eq!(room_for(Some(96), 200), 2);
+    }
+
     #[test]
     fn nothing_is_copied_where_one_has_not_arrived() {
-        let mut rooms = Rooms::with(Numbered::default()).unwrap();
+        let mut rooms = Rooms::with(Numbered::default(), 0).unwrap();
         assert_eq!(begin(&mut rooms, 1), Some(0));
         rooms.place = Whereabouts::Lost;
         assert_eq!(rooms.next(), Err(Errno::AGAIN));
