@@ -203,20 +203,26 @@ async fn a_bomb_that_asks_is_put_out() {
 
 /// Keeps the supervisor busy in every way at once, and looks whether it still answers.
 const BUSY: &str = r#"
-import ctypes, os, signal, socket, subprocess, threading, time
+import ctypes, errno, os, signal, socket, subprocess, threading, time
 libc = ctypes.CDLL(None, use_errno=True)
 out = os.environ["OUT"]
 # A server that never accepts: who connects waits for ever, or is told that there are too many.
 server = socket.socket(socket.AF_UNIX)
 server.bind("full")
 server.listen(1)
-# Descriptors that are closed and put elsewhere while they are being connected.
+# Descriptors that are closed and put elsewhere while they are being connected. Whoever comes late finds that the
+# number is being given to the next one.
+null = os.open("/dev/null", os.O_RDONLY)
+def replace(number):
+    try:
+        os.dup2(null, number)
+    except OSError as error:
+        assert error.errno == errno.EBUSY, error
 def juggle():
-    null = os.open("/dev/null", os.O_RDONLY)
     while True:
         client = socket.socket(socket.AF_UNIX)
         number = client.fileno()
-        threading.Thread(target=os.dup2, args=(null, number)).start()
+        threading.Thread(target=replace, args=[number]).start()
         try:
             client.settimeout(0.001)
             client.connect("full")

@@ -38,7 +38,7 @@ async fn a_thousand_commands_leave_nothing_behind() {
         assert_eq!(done.output.exit_code, 0);
     };
     run().await;
-    // The nursery and one idle warden.
+    // The nursery and one idle warden, as after the first command.
     eventually_async("only the guards are left", || descendants() == 2).await;
     let before = (count("/proc/self/fd"), count("/proc/self/task"));
     for _ in 0..1000 {

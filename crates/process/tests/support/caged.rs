@@ -325,7 +325,8 @@ impl Guards {
             seen.parent == self.nursery && **pid != self.warden && seen.name == "sg-warden"
         });
         let with_vestibule = |(warden, _): (&u32, &Seen)| {
-            let vestibule = all.iter().find(|(_, seen)| seen.parent == *warden);
+            let is_its = |seen: &Seen| seen.parent == *warden && seen.name == "sg-vestibule";
+            let vestibule = all.iter().find(|(_, seen)| is_its(seen));
             vestibule.map(|(vestibule, _)| Idle { warden: *warden, vestibule: *vestibule })
         };
         idle.filter_map(with_vestibule).collect()
