@@ -9,6 +9,7 @@
 //! kernel says so first, the cage had no part in it.
 
 use super::calls::{FileCall, Where};
+use super::mounts::{self, Mounts};
 use super::place::{Entry, Follow, Place, canonical, is_beneath, is_read_only, read_text};
 use super::text::PathText;
 use super::thread::duplicate;
@@ -30,6 +31,7 @@ pub(super) struct Files<'a> {
     pub(super) scope: &'a Scope<'a>,
     pub(super) asked: &'a Asked,
     pub(super) target: &'a mut PathText,
+    pub(super) mounts: &'a mut Mounts,
 }
 
 /// Something that is unclear, or that the cage has no part in.
@@ -130,6 +132,9 @@ impl Files<'_> {
         if place.descriptor().is_some_and(|number| self.is_written(number)) {
             return NOTHING;
         }
+        if self.lies_open(place, creates) {
+            return NOTHING;
+        }
         match (place.may_write(follow), self.scope.mode) {
             (Err(Errno::NOENT), _) if creates => self.open_new(place, follow),
             _ if only_new => NOTHING,
@@ -145,6 +150,25 @@ impl Files<'_> {
             (Err(Errno::ACCESS), Mode::Namespaces) if empties => self.open_old(place, follow),
             _ => NOTHING,
         }
+    }
+
+    /// Whether the cage has no part in what comes of opening a place: a file that is there, or is to be made in a directory,
+    /// on a mount that can be written to. That is so almost always.
+    fn lies_open(&mut self, place: &Place, creates: bool) -> bool {
+        if self.scope.mode != Mode::Namespaces || place.descriptor().is_some() {
+            return false;
+        }
+        let found = place.look(Follow::No);
+        let missing = creates && matches!(found, Err(Errno::NOENT));
+        let entry = if missing { place.split().filter(|entry| !entry.slash) } else { None };
+        let (place, found, expected) = match &entry {
+            None => (place, found, FileType::RegularFile),
+            Some(entry) => (&entry.parent, entry.parent.look(Follow::Yes), FileType::Directory),
+        };
+        found.is_ok_and(|found| {
+            mounts::kind(&found) == expected
+                && self.mounts.is_open(&found, || place.hold(Follow::Yes).ok())
+        })
     }
 
     /// A file without a name, in a directory that is there.

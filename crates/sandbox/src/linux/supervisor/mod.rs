@@ -16,6 +16,7 @@ mod evidence;
 mod files;
 mod group;
 mod listeners;
+mod mounts;
 mod names;
 mod never;
 mod pending;
@@ -33,6 +34,7 @@ use crate::roots::is_protected_bytes;
 use crate::sys::notify::{self, Asked, Reply, Wake};
 use evidence::Evidence;
 use files::Files;
+use mounts::Mounts;
 use pending::Pending;
 use place::is_beneath;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -152,6 +154,7 @@ pub struct Supervisor<'a> {
     scope: Scope<'a>,
     pending: Pending,
     turns: Turns,
+    mounts: Mounts,
     evidence: Evidence,
     /// What the call at hand is about.
     target: PathText,
@@ -178,6 +181,7 @@ impl<'a> Supervisor<'a> {
             scope,
             pending: Pending::new(),
             turns: Turns::new(),
+            mounts: Mounts::new(),
             evidence: Evidence::new(),
             target: PathText::new(),
         }
@@ -285,12 +289,12 @@ impl<'a> Supervisor<'a> {
     }
 
     fn judge(&mut self, listener: BorrowedFd<'_>, asked: &Asked) -> Answer {
-        let (scope, target) = (&self.scope, &mut self.target);
+        let (scope, target, mounts) = (&self.scope, &mut self.target, &mut self.mounts);
         let is_held = self.scope.mode == Mode::Namespaces;
         if let Some(call) = calls::file_call(asked.call)
             && (is_held || !seccomp::is_refused_alone(libc::c_long::from(asked.call)))
         {
-            let mut files = Files { scope, asked, target };
+            let mut files = Files { scope, asked, target, mounts };
             return match calls::change(asked.call) {
                 Some(change) if !is_held => files.change_here(call, change, listener),
                 _ => files.answer(call),

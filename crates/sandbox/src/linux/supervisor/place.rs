@@ -4,12 +4,13 @@
 //! other descriptors, and is another `/proc/self`. What it finds is used to tell what the kernel
 //! will refuse, never to allow anything.
 
+use super::mounts::LOOK;
 use super::text::{PathText, Text};
 use crate::sys::notify::read_memory;
 use rustix::fd::{AsRawFd as _, BorrowedFd, OwnedFd};
 use rustix::fs::{
-    Access, AtFlags, CWD, Mode, OFlags, ResolveFlags, StatVfsMountFlags, accessat, fstatvfs,
-    openat, openat2, readlinkat_raw,
+    Access, AtFlags, CWD, Mode, OFlags, ResolveFlags, StatVfsMountFlags, Statx, accessat, fstatvfs,
+    openat, openat2, readlinkat_raw, statx,
 };
 use rustix::io::Errno;
 
@@ -173,6 +174,18 @@ impl Place {
         let mut rest = PathText::new();
         rest.push(self.rest()).ok_or(Errno::NAMETOOLONG)?;
         openat2(base, rest.as_c_str(), flags, Mode::empty(), resolve)
+    }
+
+    /// What is there, and on which mount.
+    ///
+    /// # Errors
+    /// As the kernel says.
+    pub(super) fn look(&self, follow: Follow) -> Result<Statx, Errno> {
+        let mut flags = AtFlags::NO_AUTOMOUNT;
+        if follow == Follow::No {
+            flags |= AtFlags::SYMLINK_NOFOLLOW;
+        }
+        statx(CWD, self.text.as_c_str(), flags, LOOK)
     }
 
     pub(super) fn path(&self) -> &std::ffi::CStr {
