@@ -9,7 +9,7 @@ use nix::sys::wait::{WaitStatus, waitpid};
 use std::ffi::{CString, OsStr};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 
 /// A program that `posix_spawn` starts: no pipes, no file actions, no attributes, and everything
 /// that it needs laid out beforehand.
@@ -66,6 +66,13 @@ pub(super) fn quiet(program: &Path, args: &[&str]) -> Command {
     let mut command = Command::new(program);
     command.args(args).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     command
+}
+
+/// A program that is written to and says something.
+pub(super) fn talk(program: &Path, args: &[&str]) -> anyhow::Result<Child> {
+    let mut command = Command::new(program);
+    command.args(args).stdin(Stdio::piped()).stdout(Stdio::piped());
+    command.spawn().with_context(|| cannot_start(program))
 }
 
 /// `producer | consumer > output`, without a shell.

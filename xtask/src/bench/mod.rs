@@ -136,8 +136,10 @@ const STARTED_OPTIMISED: &str = "SANDGATE_BENCH_OPTIMISED";
 
 /// Runs the measurements that were asked for, prints a table and writes JSON.
 pub(crate) fn run(args: &[String]) -> anyhow::Result<ExitCode> {
-    if let Some((sandbox::LOOP_FLAG, rest)) = args.split_first().map(|(f, r)| (f.as_str(), r)) {
-        return sandbox::run_loop(rest);
+    match args.split_first().map(|(flag, rest)| (flag.as_str(), rest)) {
+        Some((sandbox::LOOP_FLAG, rest)) => return sandbox::run_loop(rest),
+        Some((sandbox::COMPILE_FLAG, rest)) => return sandbox::compile_again_and_again(rest),
+        _ => {}
     }
     let arguments = match arguments::read(args) {
         Ok(arguments) => arguments,

@@ -12,11 +12,13 @@ mod opens;
 mod ordinary_user;
 mod program;
 mod spawn;
+mod supervised;
 
 pub(super) use confined::Confined;
 pub(super) use opens::{FLAG as LOOP_FLAG, run_loop};
 pub(super) use ordinary_user::Lent;
 pub(super) use spawn::directories_of_tmp;
+pub(super) use supervised::{FLAG as COMPILE_FLAG, compile_again_and_again};
 
 use super::session::Session;
 
@@ -30,6 +32,7 @@ pub(super) fn measure(session: &mut Session) {
     session.take("opening a file to write", opens::to_write);
     session.take("opening a file to read", opens::to_read);
     session.take("make -j2 of 40 files", compile::make);
+    session.take("make -j2 of 40 files, supervised", supervised::make);
     session.take("cargo build --offline", compile::cargo);
     session.take("memory of an idle cage", memory::idle);
     if !session.is_lent() {
