@@ -249,20 +249,19 @@ async fn killed_idle_guards_are_replaced() {
     works(&session).await;
     for how in [Signal::KILL, Signal::STOP] {
         for _ in 0..5 {
-            for idle in guards.at_rest(2).await {
-                signal(idle.warden, how);
-                if how == Signal::KILL {
-                    wait_for_the_end(idle.warden);
-                }
+            // All at once, so that there is a moment in which nobody waits.
+            let all = guards.at_rest(2).await;
+            all.iter().for_each(|idle| signal(idle.warden, how));
+            if how == Signal::KILL {
+                all.iter().for_each(|idle| wait_for_the_end(idle.warden));
             }
             works(&session).await;
         }
     }
     for _ in 0..5 {
-        for idle in guards.at_rest(2).await {
-            kill(idle.vestibule);
-            wait_for_the_end(idle.vestibule);
-        }
+        let all = guards.at_rest(2).await;
+        all.iter().for_each(|idle| kill(idle.vestibule));
+        all.iter().for_each(|idle| wait_for_the_end(idle.vestibule));
         works(&session).await;
     }
     for idle in guards.at_rest(2).await {

@@ -5,7 +5,9 @@
 mod support;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use sandgate_policy::Grant;
 use sandgate_process::{SpawnError, Stdin, Stop, execute};
+use sandgate_protocol::SandboxPolicy;
 use std::fs;
 use std::io::{BufRead as _, BufReader};
 use std::path::PathBuf;
@@ -81,8 +83,8 @@ async fn a_thousand_in_a_row_leave_nothing_behind() {
 #[tokio::test]
 async fn a_full_cage_refuses_commands_until_one_has_ended() {
     /// Each command needs two, and something else has to be left.
-    const DESCRIPTORS: u64 = 96;
-    const MOST: usize = 48;
+    const DESCRIPTORS: u64 = 160;
+    const LEFT: usize = 24;
     if !in_its_own_process("a_full_cage_refuses_commands_until_one_has_ended") {
         return;
     }
@@ -93,10 +95,24 @@ async fn a_full_cage_refuses_commands_until_one_has_ended() {
     let before = getrlimit(Resource::Nofile);
     let few = Rlimit { current: Some(DESCRIPTORS), ..before };
     setrlimit(Resource::Nofile, few).unwrap();
-    session.run("exit 0").await;
+    // The names that are kept free in a root have its descriptor together.
+    let roots: Vec<_> = (0..10).map(|n| session.place.path().join(format!("root{n}"))).collect();
+    roots.iter().for_each(|root| fs::create_dir(root).unwrap());
+    let confined = |words: &[&str]| {
+        let mut params = program(words);
+        params.cwd = session.ws();
+        let mut policy = SandboxPolicy::workspace_write();
+        if let SandboxPolicy::WorkspaceWrite { writable_roots, .. } = &mut policy {
+            writable_roots.clone_from(&roots);
+        }
+        let grant = Grant::sandboxed_by_person(params, policy, session.ws());
+        session.manager.transform(grant).unwrap()
+    };
+    let done = session.spawner.spawn_pipe(&confined(&["/bin/true"]), Stdin::Null).await.unwrap();
+    assert_eq!(done.exit_rx.await, Ok(0));
     // It is the cage that is to be full, not this process.
     setrlimit(Resource::Nofile, before).unwrap();
-    let sleep = session.confined(program(&["/bin/sleep", "300"]));
+    let sleep = confined(&["/bin/sleep", "300"]);
     let start = || session.spawner.spawn_pipe(&sleep, Stdin::Null);
     let mut processes = Vec::new();
     let refused = loop {
@@ -106,7 +122,16 @@ async fn a_full_cage_refuses_commands_until_one_has_ended() {
         }
     };
     assert!(matches!(refused, SpawnError::TooManyCommands), "{refused}");
-    assert!((5..MOST).contains(&processes.len()), "{}", processes.len());
+    let nursery = support::parent_of(support::parent_of(processes[0].session.pid()));
+    match fs::read_dir(format!("/proc/{nursery}/fd")) {
+        Ok(open) => {
+            let unused = DESCRIPTORS as usize - open.count();
+            assert!((1..=LEFT).contains(&unused), "{unused} beside {}", processes.len());
+        }
+        // Nobody but root may look into it.
+        Err(error) => assert_eq!(error.kind(), std::io::ErrorKind::PermissionDenied),
+    }
+    assert!((5..DESCRIPTORS as usize / 2).contains(&processes.len()), "{}", processes.len());
     for _ in 0..3 {
         assert!(matches!(start().await, Err(SpawnError::TooManyCommands)));
     }

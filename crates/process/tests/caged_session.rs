@@ -106,10 +106,10 @@ async fn commands_see_nothing_of_those_before_them() {
     let process = session.spawner.spawn_pipe(&sleep, Stdin::Null).await.unwrap();
     let guards = Guards::of(process.session.pid());
     for _ in 0..3 {
-        for idle in guards.at_rest(2).await {
-            support::caged::kill(idle.warden);
-            eventually_async("it has ended", || !support::alive(idle.warden)).await;
-        }
+        let all = guards.at_rest(2).await;
+        all.iter().for_each(|idle| support::caged::kill(idle.warden));
+        eventually_async("they have ended", || !all.iter().any(|idle| support::alive(idle.warden)))
+            .await;
         check("after a guard without a command was killed").await;
     }
     drop(process);

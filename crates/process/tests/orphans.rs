@@ -277,11 +277,20 @@ async fn a_killed_nursery_is_replaced() {
     let mut first = spawner.spawn_pipe(&env, Stdin::Piped).await.unwrap();
     let nursery = parent_of(parent_of(first.session.pid()));
     assert_eq!(parent_of(nursery), std::process::id());
+    let second = spawner.spawn_pipe(&granted(script("exit 7")), Stdin::Null).await.unwrap();
+    assert_eq!(second.exit_rx.await, Ok(7));
+    // Two guards wait now. They outlive the nursery, and could take what comes.
+    eventually("two guards wait", || children_of(nursery).len() == 3);
     kill(nursery);
     eventually("the nursery has ended", || !alive(nursery));
+    let waits = granted(script("read line; exit 7"));
     for _ in 0..3 {
-        let second = spawner.spawn_pipe(&granted(script("exit 7")), Stdin::Null).await.unwrap();
-        assert_eq!(second.exit_rx.await, Ok(7));
+        let third = spawner.spawn_pipe(&waits, Stdin::Piped).await.unwrap();
+        let another = parent_of(parent_of(third.session.pid()));
+        assert_ne!(another, nursery);
+        assert_eq!(parent_of(another), std::process::id(), "nobody ends what it leaves behind");
+        third.session.writer_sender().unwrap().send("on\n".into()).await.unwrap();
+        assert_eq!(third.exit_rx.await, Ok(7));
     }
     first.session.writer_sender().unwrap().send("on\n".into()).await.unwrap();
     let Some(sandgate_process::Received::Chunk(chunk)) = first.output_rx.recv().await else {

@@ -424,7 +424,7 @@ mod tests {
             let _ = waitpid(Some(child), WaitOptions::empty());
             assert_eq!(policy(&told), expected);
             // This thread's own, which ends with the test.
-            Patience::begin();
+            let _ = Patience::begin();
         }
     }
 

@@ -217,6 +217,10 @@ impl Nursery {
         line: &Arc<Line>,
         launch: &Launch<'_>,
     ) -> Result<Attempt, LaunchError> {
+        // Guards that wait may outlive it, and would take the request. Nobody ends what theirs leave behind.
+        if !line.is_there() {
+            return Ok(Attempt::Deserted);
+        }
         let (mut request, strings) = Request::describe(launch.env).map_err(set_up)?;
         let (control, theirs) = packet_pair().map_err(|errno| set_up(errno.into()))?;
         let ends = Ends::connect(launch.stdio).map_err(set_up)?;
@@ -313,6 +317,8 @@ impl Line {
         keep.extend(names.descriptors().map(|fd| fd.as_raw_fd()));
         keep.extend(network.as_ref().map(|network| network.as_fd().as_raw_fd()));
         keep.sort_unstable();
+        // Names in one directory share its descriptor.
+        keep.dedup();
         let mut nursery = |mode| {
             let leftovers = Leftovers::in_bytes(&leftovers);
             let (cage, names, network) = (&cage, &mut names, network.take());

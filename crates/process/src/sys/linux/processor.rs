@@ -20,7 +20,8 @@ pub(super) fn send_apart(pid: Pid) {
     }
 }
 
-/// Stays on its processor, and has what it forks begin there, until both have let go: the maker is about to wait.
+/// Stays on its processor, and has what it forks begin there, until both have let go: the maker is about to wait,
+/// or to make one more.
 pub(super) struct Pinned(CpuSet);
 
 impl Pinned {

@@ -169,7 +169,7 @@ impl<M: Mounts> Rooms<M> {
 /// How many there can be where so many descriptors can be open, if there is a limit, and so many are.
 fn room_for(limit: Option<u64>, open: usize) -> usize {
     let left = |limit: u64| limit.saturating_sub(open as u64 + OTHER_DESCRIPTORS) / 2;
-    // Two there must be: whoever has none hears of it when the guards are made.
+    // Two there are, for one command after the other: fewer descriptors than that takes are hardly enough to begin.
     limit.and_then(|limit| usize::try_from(left(limit)).ok()).unwrap_or(MOST).clamp(2, MOST)
 }
 

@@ -96,10 +96,11 @@ pub(super) fn become_command(
             Came::Failed(control, failure)
         }
         (Err(failure), _, None) | (Ok(_), Some(failure), None) => Came::Unfit(failure),
-        (Ok(_), None, Some(control)) if !told.taken.load(Ordering::Acquire) => {
-            // Somebody has killed it.
-            Came::Failed(control, Failure::at(Stage::SetUp)(Errno::CHILD))
-        }
+        // Somebody has killed it. Whoever can ask another one hears nothing of it.
+        (Ok(_), None, Some(control)) if !told.taken.load(Ordering::Acquire) => match session {
+            Session::Own => Came::Unused,
+            Session::Guards => Came::Failed(control, Failure::at(Stage::SetUp)(Errno::CHILD)),
+        },
         (Ok((pid, outer_pid, strings)), None, Some(control)) => {
             Came::Executed(control, Executed { pid, outer_pid, listener, strings })
         }
