@@ -105,8 +105,11 @@ impl Cage {
             command.args(["-Urm", "/bin/sh", "-c", COVERED, "sh"]);
             command
         };
-        let works = || covered().args(["cat", "/proc/version"]).output();
-        if !has("unshare") || !works().is_ok_and(|out| out.status.success()) {
+        let works =
+            |args: &[&str]| covered().args(args).output().is_ok_and(|out| out.status.success());
+        // Where somebody has mounted another one elsewhere, that one is whole.
+        let whole = ["unshare", "-mpf", "mount", "-t", "proc", "proc", "/proc"];
+        if !has("unshare") || !works(&["cat", "/proc/version"]) || works(&whole) {
             return None;
         }
         Some(self.behind(covered(), options, script))

@@ -151,6 +151,7 @@ pub fn take_short_turns() {
 /// While it lasts, a process that this thread makes does not take the processor from it: its maker says where it is to
 /// run before it does. Both of them end it, since who is made is given turns as its maker is.
 #[derive(Debug, Clone, Copy)]
+#[must_use = "it has to be ended"]
 pub struct Patience {
     was_asked_for: bool,
 }

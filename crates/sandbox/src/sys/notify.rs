@@ -58,7 +58,7 @@ fn install(filter: &[sock_filter], flags: libc::c_ulong) -> Result<OwnedFd, Errn
 }
 
 /// Where the kernel wakes whoever waits for a question or an answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wake {
     /// On the processor of the one that wakes it, which is about to wait itself.
     Here,

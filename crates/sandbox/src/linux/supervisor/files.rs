@@ -31,7 +31,6 @@ pub(super) struct Files<'a> {
     pub(super) scope: &'a Scope<'a>,
     pub(super) asked: &'a Asked,
     pub(super) target: &'a mut PathText,
-    pub(super) mounts: &'a mut Mounts,
 }
 
 /// Something that is unclear, or that the cage has no part in.
@@ -39,16 +38,16 @@ const NOTHING: Option<Answer> = None;
 
 impl Files<'_> {
     /// The answer to a call.
-    pub(super) fn answer(&mut self, call: FileCall) -> Answer {
+    pub(super) fn answer(&mut self, call: FileCall, mounts: &mut Mounts) -> Answer {
         let refused = match call {
             FileCall::Open(place, flags) => {
                 let flags = self.flags(flags);
-                self.place(place).and_then(|place| self.open(&place, flags))
+                self.place(place).and_then(|place| self.open(&place, flags, mounts))
             }
-            FileCall::OpenHow(place, how) => self.open_how(place, how),
+            FileCall::OpenHow(place, how) => self.open_how(place, how, mounts),
             FileCall::Create(place) => {
                 let flags = OFlags::CREATE | OFlags::WRONLY | OFlags::TRUNC;
-                self.place(place).and_then(|place| self.open(&place, flags))
+                self.place(place).and_then(|place| self.open(&place, flags, mounts))
             }
             FileCall::Truncate(place) => self.truncate(place),
             FileCall::MakeDirectory(_)
@@ -91,7 +90,7 @@ impl Files<'_> {
         Place::read(self.asked.thread, self.directory(place), self.pointer(place.path))
     }
 
-    fn open_how(&mut self, place: Where, how: u8) -> Option<Answer> {
+    fn open_how(&mut self, place: Where, how: u8, mounts: &mut Mounts) -> Option<Answer> {
         /// The first that a kernel had: flags, mode, and how names are resolved.
         const SIZE: usize = 24;
         let mut bytes = [0; SIZE];
@@ -110,10 +109,10 @@ impl Files<'_> {
         let mut place = self.place(place)?;
         // A path that begins at its directory, absolute or not, is not what it looks like.
         place.resolve = (!resolve.contains(ResolveFlags::IN_ROOT)).then_some(resolve)?;
-        self.open(&place, flags)
+        self.open(&place, flags, mounts)
     }
 
-    fn open(&mut self, place: &Place, flags: OFlags) -> Option<Answer> {
+    fn open(&mut self, place: &Place, flags: OFlags, mounts: &mut Mounts) -> Option<Answer> {
         let writes = flags.intersects(OFlags::WRONLY | OFlags::RDWR);
         let creates = flags.contains(OFlags::CREATE);
         let empties = flags.contains(OFlags::TRUNC);
@@ -132,7 +131,7 @@ impl Files<'_> {
         if place.descriptor().is_some_and(|number| self.is_written(number)) {
             return NOTHING;
         }
-        if self.lies_open(place, creates) {
+        if self.lies_open(place, creates, mounts) {
             return NOTHING;
         }
         match (place.may_write(follow), self.scope.mode) {
@@ -154,7 +153,7 @@ impl Files<'_> {
 
     /// Whether the cage has no part in what comes of opening a place: a file that is there, or is to be made in a directory,
     /// on a mount that can be written to. That is so almost always.
-    fn lies_open(&mut self, place: &Place, creates: bool) -> bool {
+    fn lies_open(&self, place: &Place, creates: bool, mounts: &mut Mounts) -> bool {
         if self.scope.mode != Mode::Namespaces || place.descriptor().is_some() {
             return false;
         }
@@ -167,7 +166,7 @@ impl Files<'_> {
         };
         found.is_ok_and(|found| {
             mounts::kind(&found) == expected
-                && self.mounts.is_open(&found, || place.hold(Follow::Yes).ok())
+                && mounts.is_open(&found, || place.hold(Follow::Yes).ok())
         })
     }
 

@@ -294,10 +294,10 @@ impl<'a> Supervisor<'a> {
         if let Some(call) = calls::file_call(asked.call)
             && (is_held || !seccomp::is_refused_alone(libc::c_long::from(asked.call)))
         {
-            let mut files = Files { scope, asked, target, mounts };
+            let mut files = Files { scope, asked, target };
             return match calls::change(asked.call) {
                 Some(change) if !is_held => files.change_here(call, change, listener),
-                _ => files.answer(call),
+                _ => files.answer(call, mounts),
             };
         }
         if !is_held && never::is_about_its_own(asked) {

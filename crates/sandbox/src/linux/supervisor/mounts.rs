@@ -11,7 +11,10 @@ use rustix::fs::{AtFlags, FileType, StatVfsMountFlags, Statx, StatxFlags, fstatv
 const MOST: usize = 16;
 
 /// What one look has to tell.
-pub(super) const LOOK: StatxFlags = StatxFlags::TYPE.union(StatxFlags::MNT_ID);
+pub(super) const LOOK: StatxFlags = StatxFlags::TYPE.union(NUMBER);
+
+/// The number of a mount. Since 6.8 it can be had as one that is never given away again, `STATX_MNT_ID_UNIQUE`.
+const NUMBER: StatxFlags = StatxFlags::MNT_ID.union(StatxFlags::from_bits_retain(0x4000));
 
 /// What is known of mounts, by their numbers.
 pub(super) struct Mounts {
@@ -62,9 +65,7 @@ impl Mounts {
 
 /// Kernels before 5.8 tell none.
 fn number(found: &Statx) -> Option<u64> {
-    StatxFlags::from_bits_retain(found.stx_mask)
-        .contains(StatxFlags::MNT_ID)
-        .then_some(found.stx_mnt_id)
+    StatxFlags::from_bits_retain(found.stx_mask).intersects(NUMBER).then_some(found.stx_mnt_id)
 }
 
 pub(super) fn kind(found: &Statx) -> FileType {

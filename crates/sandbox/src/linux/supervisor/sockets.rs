@@ -8,7 +8,6 @@
 use super::address::{Address, UnixName, is_local, write_abstract, write_internet};
 use super::files::{Files, kind};
 use super::listeners::{Owner, owner_of};
-use super::mounts::Mounts;
 use super::pending::{Attempt, Connect, Pending};
 use super::place::{Follow, Place, canonical, is_read_only};
 use super::text::PathText;
@@ -163,12 +162,7 @@ impl Sockets<'_> {
         let entry = Place::given(self.asked.thread, libc::AT_FDCWD, path)
             .and_then(|place| place.split())
             .filter(|entry| !entry.slash);
-        let mut files = Files {
-            scope: self.scope,
-            asked: self.asked,
-            target: &mut *self.target,
-            mounts: &mut Mounts::new(),
-        };
+        let mut files = Files { scope: self.scope, asked: self.asked, target: &mut *self.target };
         let refused = entry.and_then(|entry| files.create(&entry, Operation::Bind));
         let is_unix = |socket: OwnedFd| {
             sockopt::socket_domain(socket).is_ok_and(|domain| domain == AddressFamily::UNIX)
