@@ -8,7 +8,7 @@ use super::confined::Confined;
 use crate::bench::bare;
 use crate::bench::progress::Progress;
 use crate::bench::row::Row;
-use crate::bench::samples::by_turns_timed;
+use crate::bench::samples::{by_turns_timed, timed};
 use crate::bench::session::{Impossible, Session};
 use anyhow::Context as _;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -19,7 +19,7 @@ use std::time::Duration;
 /// Has this program compile in a cage for each line that it reads: `xtask bench FLAG DIRECTORY`. Not for people.
 pub(in crate::bench) const FLAG: &str = "--compile-again-and-again";
 
-/// Puts a listener above a program, or does not.
+/// Puts a listener above a program, or does not, or has it asked by the least that there can be.
 const LISTENED: &str = include_str!("listened.c");
 
 pub(super) fn make(session: &Session, progress: &Progress) -> anyhow::Result<Vec<Row>> {
@@ -36,7 +36,15 @@ pub(super) fn make(session: &Session, progress: &Progress) -> anyhow::Result<Vec
     let times = session.times(TIMES, 2);
     let pair = by_turns_timed(times, progress, || with.time(), || without.time())?;
     let row = Row::of_times("make -j2 of 40 files, supervised", "a cage without", &pair);
-    Ok(vec![row.target(MOST)])
+    let (make, words) = make_in(&workspace)?;
+    let below = |filter: &str| {
+        let (make, words) = (bare::text(&make)?, words.each_ref().map(String::as_str));
+        let args: Vec<&str> = [filter, &make].into_iter().chain(words).collect();
+        timed(|| bare::run_quietly(&starter, &args))
+    };
+    let pair = by_turns_timed(times, progress, || below("asked"), || below("plain"))?;
+    let least = Row::of_times("make -j2 of 40 files, the least that asking costs", "plain", &pair);
+    Ok(vec![row.target(MOST), least])
 }
 
 /// Whether the cage has one.
