@@ -135,6 +135,25 @@ impl Cage {
         Some(self.behind(mounted(), options, script))
     }
 
+    /// The same where the host's `/proc` is mounted in the workspace too, if that can be had here.
+    pub(crate) fn where_proc_is_in(
+        &self,
+        name: &str,
+        options: &[&str],
+        script: &str,
+    ) -> Option<Command> {
+        const MOUNTED: &str = "mount --rbind /proc \"$1\" && shift && exec \"$@\"";
+        let mounted = || {
+            let mut command = Command::new("unshare");
+            command.args(["-Urm", "/bin/sh", "-c", MOUNTED, "sh"]).arg(self.ws(name));
+            command
+        };
+        if !has("unshare") || !mounted().arg("true").status().is_ok_and(|ended| ended.success()) {
+            return None;
+        }
+        Some(self.behind(mounted(), options, script))
+    }
+
     /// The same, started by another program.
     fn behind(&self, mut command: Command, options: &[&str], script: &str) -> Command {
         command.arg(sandgate()).arg("sandbox").args(options);

@@ -1,7 +1,7 @@
 //! What can be written, and what cannot.
 
 use crate::cage::Cage;
-use crate::support::Running;
+use crate::support::{Running, skipped};
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
@@ -189,4 +189,27 @@ fn changing_the_directory_widens_nothing() {
     let cage = Cage::new();
     cage.refuses(&["cd \"$OUT\" && echo new > new", "cd /var/tmp && mktemp ./sg-XXXXXX"]);
     assert!(!cage.outside("new").exists());
+}
+
+/// spec SANDBOX.102: What is mounted in a writable directory and holds the kernel's own, as a `/proc` for a container, can be
+/// read and not written to.
+#[test]
+fn a_proc_in_a_writable_directory_is_read_only() {
+    let cage = Cage::new();
+    // It may have a blank in its name, and lie deep.
+    let place = "a tree/of mine/proc";
+    fs::create_dir_all(cage.ws(place)).unwrap();
+    let script = format!(
+        "cd '{place}' && read name < self/comm && echo \"$name\" > \"$WS/name\" && \
+         for file in self/oom_score_adj self/comm sys/kernel/core_pattern; do \
+         if (echo 1000 > $file) 2>/dev/null; then echo $file >> \"$WS/written\"; fi; done; \
+         mv \"$WS/a tree\" \"$WS/away\" 2>/dev/null && echo moved >> \"$WS/written\"; true"
+    );
+    let Some(mut command) = cage.where_proc_is_in(place, &["--full-auto"], &script) else {
+        return skipped("there is no unshare here, or it may not do this");
+    };
+    let outcome = Running::start(&mut command).wait();
+    assert_eq!(outcome.code, Some(0), "{outcome:?}");
+    assert_eq!(fs::read_to_string(cage.ws("name")).unwrap(), "sh\n");
+    assert_eq!(fs::read_to_string(cage.ws("written")).ok(), None);
 }

@@ -24,6 +24,8 @@ pub struct Cage {
     inside: Kept<Inside>,
     /// What the rules inside are about.
     places: Places,
+    /// Something of the kernel's is mounted in a root, and is held by a mount over it alone.
+    pub(super) holds_the_kernels: bool,
 }
 
 /// One mount over the read-only file system.
@@ -67,6 +69,9 @@ impl Cage {
         if let Some(root) = &layout.too_large {
             return Err(CageError::TooLarge(root.clone()));
         }
+        if let Some(place) = &layout.unfit {
+            return Err(CageError::Unfit(place.clone()));
+        }
         if layout.absent.len() > MOST_KEPT_FREE {
             return Err(CageError::TooManyNames);
         }
@@ -89,6 +94,7 @@ impl Cage {
                 .collect::<Result<_, _>>()?,
             inside,
             places,
+            holds_the_kernels: !layout.kernel.is_empty(),
         })
     }
 

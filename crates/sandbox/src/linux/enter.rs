@@ -174,6 +174,11 @@ impl Cage {
         sys::new_session_keyring();
         match mode {
             Mode::Namespaces => self.lay_out_files(reservations)?,
+            // What is allowed beneath a directory is allowed in all that is mounted there.
+            Mode::LandlockOnly if self.holds_the_kernels => {
+                let step = "close the kernel's mounts in writable places";
+                return Err(Stuck { step, errno: libc::ENOTSUP });
+            }
             Mode::LandlockOnly if self.inside().holds_files_alone() => {}
             Mode::LandlockOnly => {
                 // The filter by itself holds no file.
@@ -266,4 +271,33 @@ fn protect_opened(target: &OwnedFd) -> Result<(), Errno> {
     let copy = copy_of(target)?;
     sys::mount_attributes(&copy, c"", sys::READ_ONLY)?;
     place(&copy, target)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Layout;
+    use sandgate_protocol::WritableRoot;
+
+    /// spec SANDBOX.103: Where namespaces are refused, nothing runs that could write to such a mount.
+    #[test]
+    fn without_namespaces_nothing_is_entered_that_has_mounts_of_the_kernels() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().canonicalize().unwrap();
+        let root = WritableRoot { path: path.clone(), read_only_subpaths: Vec::new() };
+        let mut layout = Layout::made_of(vec![root], Vec::new(), Vec::new());
+        let settle = |layout: &Layout| {
+            let cage = Cage::build(layout, NetworkAccess::Restricted).unwrap();
+            let reservations = cage.reservations().unwrap();
+            cage.settle(Of::Job, Mode::LandlockOnly, &reservations).map_err(|stuck| stuck.errno)
+        };
+        if sys::landlock_version() > 0 {
+            assert_eq!(settle(&layout), Ok(()));
+        }
+        layout.kernel = vec![path.join("proc")];
+        assert_eq!(settle(&layout), Err(libc::ENOTSUP));
+        layout.unfit = Some(path);
+        let refused = Cage::build(&layout, NetworkAccess::Restricted);
+        assert!(matches!(refused, Err(crate::linux::CageError::Unfit(_))), "{refused:?}");
+    }
 }

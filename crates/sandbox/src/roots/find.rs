@@ -32,6 +32,8 @@ pub(super) struct Finder {
     absent: BTreeSet<PathBuf>,
     unfinished: BTreeSet<PathBuf>,
     too_large: BTreeSet<PathBuf>,
+    kernel: BTreeSet<PathBuf>,
+    unfit: Option<PathBuf>,
     seen: Vec<Seen>,
 }
 
@@ -245,6 +247,27 @@ impl Finder {
         }
     }
 
+    /// Makes read-only what is mounted in the roots and holds no files. What can not be looked at now is closed with the
+    /// directory that it lies in: a command could open that.
+    #[cfg(target_os = "linux")]
+    pub(super) fn close_the_kernels(&mut self) {
+        let Ok(places) = super::mounts::of_the_kernel(&self.roots) else {
+            self.unfit = self.roots.first().cloned();
+            return;
+        };
+        for place in places {
+            let Some(nearest) = super::mounts::nearest(&place).map(Path::to_owned) else {
+                continue;
+            };
+            if self.is_writable(&nearest) && !self.roots.contains(&nearest) {
+                self.kernel.insert(place);
+                self.protect_far(nearest);
+            } else {
+                self.unfit = Some(place);
+            }
+        }
+    }
+
     /// Protects a name that may not be there.
     fn reserve(&mut self, path: PathBuf) {
         self.pin_above(&path);
@@ -279,7 +302,18 @@ impl Finder {
             self.pin_above(&root);
         }
         self.keep_fewer_free();
-        let Self { roots, scratch, protected, pinned, absent, unfinished, too_large, seen } = self;
+        let Self {
+            roots,
+            scratch,
+            protected,
+            pinned,
+            absent,
+            unfinished,
+            too_large,
+            kernel,
+            unfit,
+            seen,
+        } = self;
         let in_roots = |path: &Path| {
             let above = path.ancestors().skip(1);
             let nearest = above.into_iter().find(|a| roots.contains(*a) || protected.contains(*a));
@@ -322,6 +356,8 @@ impl Finder {
             sockets,
             unfinished,
             too_large,
+            kernel: kernel.into_iter().collect(),
+            unfit,
             seen,
             numbers,
             scratch,

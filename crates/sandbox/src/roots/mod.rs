@@ -6,6 +6,8 @@ mod find;
 mod git;
 mod gitlinks;
 mod home;
+#[cfg(target_os = "linux")]
+mod mounts;
 mod narrow;
 mod protected;
 mod read;
@@ -154,6 +156,8 @@ impl Unsearched {
             finder.open(path, opened);
         }
         ways.iter().for_each(|way| finder.keep(way));
+        #[cfg(target_os = "linux")]
+        finder.close_the_kernels();
         finder.finish(sockets.clone(), notes.clone())
     }
 }
@@ -205,6 +209,10 @@ pub struct Layout {
     unfinished: Vec<PathBuf>,
     /// A root of which so much was left out that all of it would have to be read-only.
     pub(crate) too_large: Option<PathBuf>,
+    /// What is mounted in them of the kernel's own, which is read-only.
+    pub(crate) kernel: Vec<PathBuf>,
+    /// A root that is of the kernel's own, or of which nobody says what is mounted in it.
+    pub(crate) unfit: Option<PathBuf>,
     /// What was there.
     seen: Vec<Seen>,
     /// The numbers of the roots and of what is protected in them, as far as it is there.
