@@ -253,6 +253,35 @@ pub(super) const TERMINAL_REQUESTS: &[(u64, &str)] = &[
     (0x5606, "VT_ACTIVATE"),
     (0x560b, "VT_LOCKSWITCH"),
     (0x560f, "VT_SETACTIVATE"),
+    // Its keys mean something else then, or come again too soon, and its lights say what is not so.
+    (0x4b4b, "KDSKBDIACR"),
+    (0x4bfb, "KDSKBDIACRUC"),
+    (0x4b4d, "KDSETKEYCODE"),
+    (0x4b63, "KDSKBMETA"),
+    (0x4b52, "KDKBDREP"),
+    (0x4b32, "KDSETLED"),
+    (0x4b65, "KDSKBLED"),
+    // Its letters look like others then, or like nothing, and colours are gone.
+    (0x4b61, "PIO_FONT"),
+    (0x4b6c, "PIO_FONTX"),
+    (0x4b6d, "PIO_FONTRESET"),
+    (0x4b72, "KDFONTOP"),
+    (0x4b71, "PIO_CMAP"),
+    (0x4b41, "PIO_SCRNMAP"),
+    (0x4b6a, "PIO_UNISCRNMAP"),
+    (0x4b67, "PIO_UNIMAP"),
+    (0x4b68, "PIO_UNIMAPCLR"),
+    // It has other lines and columns then, and what stood on others is lost.
+    (0x5609, "VT_RESIZE"),
+    (0x560a, "VT_RESIZEX"),
+    (0x5608, "VT_DISALLOCATE"),
+    // They reach the screen's hardware past the kernel.
+    (0x4b34, "KDADDIO"),
+    (0x4b35, "KDDELIO"),
+    (0x4b36, "KDENABIO"),
+    (0x4b37, "KDDISABIO"),
+    (0x4b3c, "KDMAPDISP"),
+    (0x4b3d, "KDUNMAPDISP"),
 ];
 
 /// Requests that change what a whole file system knows, through a descriptor of anything on it that was
