@@ -4,9 +4,12 @@ use super::{LANDLOCK, NAMESPACES, Outcome, Setting, Supervision, World, is_possi
 use crate::sys::probe::{Argument, call};
 use rustix::fs::{CWD, Mode as FileMode, OFlags, openat, symlink};
 use rustix::io::Errno;
+use std::ffi::CString;
 use std::fs;
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::PermissionsExt;
+use std::process::{Command, Stdio};
 
 /// One call. In its text `{out}`, `{ws}` and the like stand for paths of a world.
 type Try = (libc::c_long, Vec<Given>);
@@ -608,4 +611,83 @@ fn where_landlock_is_alone_modes_owners_and_times_are_changed_in_the_roots_only(
         .collect();
     assert_eq!(told, expected);
     assert_eq!(describe(&world), before);
+}
+
+/// The supervisor may look into processes that the command may not look into. What their mounts show by a
+/// path of a root is not what lies there.
+///
+/// spec SANDBOX.141: Where namespaces are refused, what other processes have mounted in the place of a
+/// root keeps its modes, owners and times.
+#[test]
+#[expect(clippy::disallowed_methods, reason = "somebody else's process, with mounts of its own")]
+fn where_landlock_is_alone_nothing_is_changed_that_another_mount_shows_in_the_place_of_a_root() {
+    const OTHER: &str = "mount -t tmpfs tmpfs \"$0\" && echo secret > \"$0/file\" && \
+                         chmod 600 \"$0/file\" && touch -d @7 \"$0/file\" && echo ready && \
+                         read -r _ && stat -c %a,%Y \"$0/file\"";
+    if !is_possible(LANDLOCK) || !is_possible(NAMESPACES) {
+        return;
+    }
+    let world = World::new();
+    let mut other = Command::new("unshare");
+    other.args(["-Urm", "/bin/sh", "-c", OTHER]).arg(world.path("ws"));
+    let mut other = other.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut said = BufReader::new(other.stdout.take().unwrap());
+    let mut line = String::new();
+    said.read_line(&mut line).unwrap();
+    assert_eq!(line, "ready\n");
+    let there = world.path("ws/file");
+    let path = format!("/proc/{}/root{}", other.id(), there.display());
+    let directory = format!("/proc/{}/root{}", other.id(), world.path("ws").display());
+    let outcome = run(&world, LANDLOCK, |say| {
+        let [path, directory] = [path, directory].map(|path| CString::new(path).unwrap());
+        let at = |path| [Argument::Number(libc::AT_FDCWD as i64), Argument::Text(path)];
+        let now = [Argument::Number(0), Argument::Number(0)];
+        let attempts = [
+            (libc::SYS_fchmodat, [at(&path).as_slice(), &[Argument::Number(0o666)]].concat()),
+            (libc::SYS_fchmodat, [at(&directory).as_slice(), &[Argument::Number(0o777)]].concat()),
+            (libc::SYS_utimensat, [at(&path).as_slice(), &now].concat()),
+            (libc::SYS_fchownat, [at(&path).as_slice(), &[Argument::Number(-1); 2], &now].concat()),
+        ];
+        for (number, arguments) in attempts {
+            let errno = call(number, &arguments).err().map_or(0, Errno::raw_os_error);
+            say(&format!("{errno} "));
+        }
+    });
+    other.stdin.take().unwrap().write_all(b"\n").unwrap();
+    line.clear();
+    said.read_line(&mut line).unwrap();
+    assert!(other.wait().unwrap().success());
+    assert_eq!((outcome.said.as_str(), line.as_str()), ("13 13 13 13 ", "600,7\n"));
+}
+
+/// What was opened in a root is the command's own, whatever becomes of its name.
+#[test]
+fn where_landlock_is_alone_what_a_command_has_open_is_its_own_under_any_name() {
+    if !is_possible(LANDLOCK) {
+        return;
+    }
+    let world = World::new();
+    fs::write(world.path("ws/kept (deleted)"), "").unwrap();
+    let outcome = run(&world, LANDLOCK, |say| {
+        let open = |name| fs::File::open(world.path(name)).unwrap();
+        let change = |file: &fs::File, mode| {
+            let arguments = [Argument::Number(file.as_raw_fd().into()), Argument::Number(mode)];
+            call(libc::SYS_fchmod, &arguments).err().map_or(0, Errno::raw_os_error)
+        };
+        let kept = change(&open("ws/kept (deleted)"), 0o601);
+        fs::write(world.path("ws/one"), "").unwrap();
+        let file = open("ws/one");
+        fs::hard_link(world.path("ws/one"), world.path("ws/two")).unwrap();
+        fs::remove_file(world.path("ws/one")).unwrap();
+        let linked = change(&file, 0o602);
+        fs::rename(world.path("ws/two"), world.path("ws/three")).unwrap();
+        let renamed = change(&open("ws/three"), 0o603);
+        fs::remove_file(world.path("ws/three")).unwrap();
+        let removed = change(&file, 0o604);
+        let mode = file.metadata().unwrap().permissions().mode() & 0o777;
+        say(&format!("{kept} {linked} {renamed} {removed} {mode:o}"));
+    });
+    assert_eq!(outcome.said, "0 0 0 0 604");
+    let kept = fs::metadata(world.path("ws/kept (deleted)")).unwrap();
+    assert_eq!(kept.permissions().mode() & 0o777, 0o601);
 }
