@@ -40,7 +40,6 @@ pub(super) struct Place {
     is_told_apart: bool,
     /// The descriptor that it is a name of, like `/dev/stdin`.
     descriptor: Option<i32>,
-    pub(super) resolve: ResolveFlags,
 }
 
 /// A directory and a name in it that may be missing.
@@ -66,8 +65,7 @@ impl Place {
     }
 
     const fn new() -> Self {
-        let (text, resolve) = (PathText::new(), ResolveFlags::empty());
-        Self { text, base: 0, is_told_apart: false, descriptor: None, resolve }
+        Self { text: PathText::new(), base: 0, is_told_apart: false, descriptor: None }
     }
 
     /// A path as a thread has given it.
@@ -163,7 +161,7 @@ impl Place {
             let flags = if self.rest().is_empty() { flags - OFlags::NOFOLLOW } else { flags };
             return openat(CWD, self.text.as_c_str(), flags, Mode::empty());
         }
-        let resolve = self.resolve | ResolveFlags::NO_MAGICLINKS;
+        let resolve = ResolveFlags::NO_MAGICLINKS;
         if self.base == 0 {
             return openat2(CWD, self.text.as_c_str(), flags, Mode::empty(), resolve);
         }

@@ -232,30 +232,78 @@ fn an_open_for_writing_is_refused_as_the_kernel_refuses_it_and_told() {
     check(NAMESPACES, &tries);
 }
 
-fn how(flags: i32, resolve: u64) -> Given {
-    let fields = [
-        u64::try_from(flags).unwrap(),
-        if flags & libc::O_CREAT != 0 { 0o600 } else { 0 },
-        resolve,
-    ];
-    Bytes(fields.iter().flat_map(|field| field.to_ne_bytes()).collect())
+/// spec SANDBOX.142: A command cannot set the set-user-id bit of a file, nor make a file that has it.
+#[test]
+fn no_call_sets_a_set_user_id_bit() {
+    /// The kernel takes less of a mode than there is room for.
+    const MODES: [i64; 2] = [0o104_755, 0o4711 | 0x7fff_0000_0000_0000 | 0xdead_0000];
+    const UNNAMED: i32 = libc::O_TMPFILE | libc::O_RDWR;
+    const OLD: i32 = libc::O_RDONLY | libc::O_CREAT;
+    let of_mode = |mode| {
+        let mut tries: Vec<(Try, &str)> = vec![
+            ((libc::SYS_fchmodat, vec![CWD_FD, Path("ws/file"), Number(mode)]), "ws/file"),
+            ((libc::SYS_fchmodat, vec![CWD_FD, Path("ws/sub"), Number(mode)]), "ws/sub"),
+            ((libc::SYS_fchmodat, vec![CWD_FD, Path("out/file"), Number(mode)]), "out/file"),
+            ((libc::SYS_fchmod, vec![Open("ws/empty"), Number(mode)]), "ws/empty"),
+            ((452, vec![CWD_FD, Path("ws/none"), Number(mode), Number(0)]), "ws/none"),
+            (
+                (452, vec![Held("out/other"), Path("="), Number(mode), flags(libc::AT_EMPTY_PATH)]),
+                "out/other",
+            ),
+            ((libc::SYS_openat, vec![CWD_FD, Path("ws/a"), flags(CREATE), Number(mode)]), "ws/a"),
+            ((libc::SYS_openat, vec![CWD_FD, Path("ws/b"), flags(OLD), Number(mode)]), "ws/b"),
+            ((libc::SYS_openat, vec![CWD_FD, Path("ws"), flags(UNNAMED), Number(mode)]), "ws"),
+            ((libc::SYS_mknodat, vec![CWD_FD, Path("ws/c"), Number(mode)]), "ws/c"),
+        ];
+        #[cfg(target_arch = "x86_64")]
+        tries.extend([
+            ((libc::SYS_chmod, vec![Path("ws/.git/config"), Number(mode)]), "ws/.git/config"),
+            ((libc::SYS_open, vec![Path("ws/d"), flags(CREATE), Number(mode)]), "ws/d"),
+            ((libc::SYS_creat, vec![Path("ws/e"), Number(mode)]), "ws/e"),
+            ((libc::SYS_mknod, vec![Path("ws/f"), Number(mode)]), "ws/f"),
+        ]);
+        tries
+    };
+    for setting in [NAMESPACES, LANDLOCK] {
+        for supervision in [Supervision::Full, Supervision::None] {
+            let setting = Setting { supervision, ..setting };
+            if !is_possible(setting) {
+                continue;
+            }
+            let world = furnished();
+            let before = describe(&world);
+            let (calls, paths): (Vec<Try>, Vec<_>) = MODES.into_iter().flat_map(of_mode).unzip();
+            let outcome = attempt_all(&world, setting, &calls);
+            assert_eq!(outcome.said, "1\n".repeat(calls.len()), "{setting:?}");
+            assert_eq!(describe(&world), before);
+            let told = paths.iter().zip(&calls).take(calls.len() / 2).map(|(path, (number, _))| {
+                let name = super::super::syscall_name(i32::try_from(*number).unwrap());
+                format!("change {} NeverAllowed {name}", world.path(path).display())
+            });
+            let told = told.filter(|_| supervision == Supervision::Full);
+            assert_eq!(outcome.denials.concat(), told.collect::<String>());
+        }
+    }
 }
 
+/// A mode that counts for nothing may be anything, and a set-group-id bit is how a tree is shared.
 #[test]
-fn an_open_with_flags_in_memory_is_judged_like_any_other() {
-    let open = |path, how| (libc::SYS_openat2, vec![CWD_FD, Path(path), how, Number(24)]);
-    const NO_LINKS: u64 = 4;
-    const BENEATH: u64 = 8;
-    let tries = [
-        (open("out/file", how(WRITE, 0)), Some("write out/file OutsideWritableRoots")),
-        (open("out/new", how(CREATE, NO_LINKS)), Some("create out/new OutsideWritableRoots")),
-        (open("ws/to-file", how(WRITE, NO_LINKS)), None),
-        (open("=../out/file", how(WRITE, BENEATH)), None),
-        (open("out/file", how(libc::O_RDONLY, 0)), None),
-        (open("ws/file", how(WRITE, 0)), None),
-        ((libc::SYS_openat2, vec![CWD_FD, Path("out/other"), Number(0), Number(24)]), None),
+fn other_modes_are_given_as_ever() {
+    let allowed = [
+        (libc::SYS_openat, vec![CWD_FD, Path("ws/file"), flags(WRITE), Number(0o4755)]),
+        (libc::SYS_openat, vec![CWD_FD, Path("ws"), flags(libc::O_DIRECTORY), Number(0xffff_ffff)]),
+        (libc::SYS_openat, vec![CWD_FD, Path("ws/new"), flags(CREATE), Number(0o1777)]),
+        (libc::SYS_fchmodat, vec![CWD_FD, Path("ws/sub"), Number(0o2775)]),
+        (libc::SYS_mkdirat, vec![CWD_FD, Path("ws/dir"), Number(0o7777)]),
     ];
-    check(NAMESPACES, &tries);
+    let tries: Vec<_> = allowed.into_iter().map(|call| (call, None)).collect();
+    for setting in [NAMESPACES, LANDLOCK] {
+        check(setting, &tries);
+        if is_possible(setting) {
+            let calls: Vec<Try> = tries.iter().map(|(call, _)| call.clone()).collect();
+            assert_eq!(attempt_all(&furnished(), setting, &calls).said, "0\n".repeat(calls.len()));
+        }
+    }
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -563,7 +611,7 @@ fn where_landlock_is_alone_modes_owners_and_times_are_changed_in_the_roots_only(
         mode("=", 0o600),
         (libc::SYS_fchmodat, vec![CWD_FD, Number(0), Number(0o600)]),
         (libc::SYS_fchmodat, vec![Number(98), Path("=file"), Number(0o600)]),
-        (libc::SYS_fchmodat, vec![Held("ws"), Path("=file"), Number(0o4644)]),
+        (libc::SYS_fchmodat, vec![Held("ws"), Path("=file"), Number(0o1644)]),
         (libc::SYS_fchmod, vec![Open("ws/file"), Number(0o640)]),
         (libc::SYS_fchmod, vec![Held("ws/file"), Number(0o600)]),
         (libc::SYS_fchmod, vec![Number(98), Number(0o600)]),
