@@ -16,7 +16,7 @@ use std::net::IpAddr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
-/// The most instructions that all filters of a cage have together: twice what they need.
+/// The most instructions that all filters of a cage have together: a sixth more than they need.
 const MAX_CODE: usize = 1024;
 
 /// The inside of a cage: the paths of its roots and then those of its sockets, each ended by a NUL, and all else.

@@ -7,7 +7,7 @@
 
 use super::CageError;
 use super::program::{Answer, Case, Condition, Mask, Program, Table, assemble};
-use super::supervisor::calls::{FILE_CALLS, opens_to_write};
+use super::supervisor::calls::{FILE_CALLS, GIVES_MODE, GivesMode, S_ISUID, opens_to_write};
 use sandgate_protocol::NetworkAccess;
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
@@ -253,6 +253,35 @@ pub(super) const TERMINAL_REQUESTS: &[(u64, &str)] = &[
     (0x5606, "VT_ACTIVATE"),
     (0x560b, "VT_LOCKSWITCH"),
     (0x560f, "VT_SETACTIVATE"),
+    // Its keys mean something else then, or come again too soon, and its lights say what is not so.
+    (0x4b4b, "KDSKBDIACR"),
+    (0x4bfb, "KDSKBDIACRUC"),
+    (0x4b4d, "KDSETKEYCODE"),
+    (0x4b63, "KDSKBMETA"),
+    (0x4b52, "KDKBDREP"),
+    (0x4b32, "KDSETLED"),
+    (0x4b65, "KDSKBLED"),
+    // Its letters look like others then, or like nothing, and colours are gone.
+    (0x4b61, "PIO_FONT"),
+    (0x4b6c, "PIO_FONTX"),
+    (0x4b6d, "PIO_FONTRESET"),
+    (0x4b72, "KDFONTOP"),
+    (0x4b71, "PIO_CMAP"),
+    (0x4b41, "PIO_SCRNMAP"),
+    (0x4b6a, "PIO_UNISCRNMAP"),
+    (0x4b67, "PIO_UNIMAP"),
+    (0x4b68, "PIO_UNIMAPCLR"),
+    // It has other lines and columns then, and what stood on others is lost.
+    (0x5609, "VT_RESIZE"),
+    (0x560a, "VT_RESIZEX"),
+    (0x5608, "VT_DISALLOCATE"),
+    // They reach the screen's hardware past the kernel.
+    (0x4b34, "KDADDIO"),
+    (0x4b35, "KDDELIO"),
+    (0x4b36, "KDENABIO"),
+    (0x4b37, "KDDISABIO"),
+    (0x4b3c, "KDMAPDISP"),
+    (0x4b3d, "KDUNMAPDISP"),
 ];
 
 /// Requests that change what a whole file system knows, through a descriptor of anything on it that was
@@ -368,7 +397,7 @@ pub(super) fn supervised(beneath: Beneath, network: NetworkAccess) -> Table {
     ask_about_addresses(&mut told, beneath, network);
     let mut table = with_answer(told, Answer::Ask);
     table.extend(with_answer(silent, REFUSE));
-    table.extend([no_clone3()]);
+    table.extend(unseen());
     // The supervisor looks at the addresses that sockets of this family are connected to. It does
     // not at those that datagrams are sent to, and every program that writes to the system's log
     // makes such a socket.
@@ -381,8 +410,9 @@ pub(super) fn supervised(beneath: Beneath, network: NetworkAccess) -> Table {
 pub(super) fn unsupervised(beneath: Beneath, network: NetworkAccess) -> Table {
     let mut rules = refused(beneath, |_| true);
     rules.insert(libc::SYS_socket, sockets(beneath, network, &[]));
+    rules.extend(GIVES_MODE.iter().map(|gives| (gives.call, vec![sets_user_id(gives)])));
     let mut table = with_answer(rules, REFUSE);
-    table.extend([no_clone3()]);
+    table.extend(unseen());
     table
 }
 
@@ -404,10 +434,19 @@ fn with_answer(rules: Rules, answer: Answer) -> Table {
     rules.into_iter().map(|(call, rules)| (call, rules.into_iter().map(case).collect())).collect()
 }
 
-/// The C library falls back to `clone`, whose flags a filter can see; those of `clone3` are in
-/// memory.
-fn no_clone3() -> (libc::c_long, Vec<Case>) {
-    (libc::SYS_clone3, vec![Case { when: Rule::new(), answer: Answer::Error(libc::ENOSYS) }])
+/// What they would do is in memory, where no filter sees it. Kernels did not always have them, so that
+/// programs fall back to others whose arguments a filter can see: `clone` and its flags, `openat` and the
+/// mode of what it makes.
+fn unseen() -> [(libc::c_long, Vec<Case>); 2] {
+    let none = || vec![Case { when: Rule::new(), answer: Answer::Error(libc::ENOSYS) }];
+    [(libc::SYS_clone3, none()), (libc::SYS_openat2, none())]
+}
+
+/// Whether a call leaves a program that runs as its owner, whoever starts it. Where there is a
+/// supervisor it looks at the same arguments, and can tell.
+fn sets_user_id(gives: &GivesMode) -> Rule {
+    let makes = gives.makes.map(|(flags, any)| Condition::AnyBit(u32::from(flags), any));
+    makes.into_iter().chain([Condition::AnyBit(u32::from(gives.mode), S_ISUID)]).collect()
 }
 
 /// What is refused in any case, but for sockets. All that has arguments is worth telling.

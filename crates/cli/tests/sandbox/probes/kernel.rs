@@ -131,6 +131,41 @@ t(lambda: fcntl.ioctl(0, 0x560b, 0))",
             ("use", "VT_ACTIVATE", NEVER),
             ("use", "VT_LOCKSWITCH", NEVER),
         ]),
+        Case::new(
+            "console-made-unreadable",
+            "\
+for request in (0x4b72, 0x4b61, 0x4b71, 0x4b67, 0x4b68, 0x4b6a, 0x5609, 0x560a, 0x5608):
+    t(lambda: fcntl.ioctl(0, request, bytes(64)))",
+            "EPERM EPERM EPERM EPERM EPERM EPERM EPERM EPERM EPERM",
+        )
+        .seen(&[
+            ("use", "KDFONTOP", NEVER),
+            ("use", "PIO_FONT", NEVER),
+            ("use", "PIO_CMAP", NEVER),
+            ("use", "PIO_UNIMAP", NEVER),
+            ("use", "PIO_UNIMAPCLR", NEVER),
+            ("use", "PIO_UNISCRNMAP", NEVER),
+            ("use", "VT_RESIZE", NEVER),
+            ("use", "VT_RESIZEX", NEVER),
+            ("use", "VT_DISALLOCATE", NEVER),
+        ]),
+        Case::new(
+            "console-with-other-keys",
+            "\
+for request in (0x4b32, 0x4b65, 0x4b4b, 0x4bfb, 0x4b4d, 0x4b63, 0x4b52, 0x4b36):
+    t(lambda: fcntl.ioctl(0, request, bytes(64)))",
+            "EPERM EPERM EPERM EPERM EPERM EPERM EPERM EPERM",
+        )
+        .seen(&[
+            ("use", "KDSETLED", NEVER),
+            ("use", "KDSKBLED", NEVER),
+            ("use", "KDSKBDIACR", NEVER),
+            ("use", "KDSKBDIACRUC", NEVER),
+            ("use", "KDSETKEYCODE", NEVER),
+            ("use", "KDSKBMETA", NEVER),
+            ("use", "KDKBDREP", NEVER),
+            ("use", "KDENABIO", NEVER),
+        ]),
         // A read-only mount is no obstacle to them.
         Case::new(
             "keys-of-encrypted-files",

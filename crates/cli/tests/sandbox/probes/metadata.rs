@@ -1,6 +1,6 @@
 //! Ways to change a file without writing to it.
 
-use super::{Case, OUTSIDE};
+use super::{Case, NEVER, OUTSIDE};
 
 const CHANGE: &[(&str, &str, &str)] = &[("change", "{out}/victim", OUTSIDE)];
 const CHANGE_LINK: &[(&str, &str, &str)] = &[("change", "{out}/link", OUTSIDE)];
@@ -45,6 +45,19 @@ pub(super) const CASES: &[Case] = &[
         "EROFS",
     )
     .seen(&[("change", "{out}/program", OUTSIDE)]),
+    // In a root nobody but the filter is in the way.
+    Case::new(
+        "set-user-id-of-an-own-file",
+        "w('left', os.O_WRONLY | os.O_CREAT)\nt(lambda: os.chmod('left', 0o4755))",
+        "EPERM",
+    )
+    .seen(&[("change", "{ws}/left", NEVER)]),
+    Case::new(
+        "set-user-id-from-the-beginning",
+        "t(lambda: os.open('left', os.O_WRONLY | os.O_CREAT, 0o4755))",
+        "EPERM",
+    )
+    .seen(&[("change", "{ws}/left", NEVER)]),
     Case::new("utime", "t(lambda: sc('utime', VICTIM, None))", "EROFS").seen(CHANGE),
     Case::new("utimes", "t(lambda: sc('utimes', VICTIM, None))", "EROFS").seen(CHANGE),
     Case::new("futimesat", "t(lambda: sc('futimesat', readable(OUT), 'victim', None))", "EROFS")

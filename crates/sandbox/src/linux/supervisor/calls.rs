@@ -59,8 +59,6 @@ pub(super) enum Change {
 pub(in crate::linux) enum FileCall {
     /// Opens with the flags in an argument.
     Open(Where, u8),
-    /// Opens with flags in memory.
-    OpenHow(Where, u8),
     /// Makes a file, or empties one, and opens it for writing.
     #[cfg_attr(
         not(target_arch = "x86_64"),
@@ -139,7 +137,6 @@ pub(in crate::linux) const FILE_CALLS: &[(Call, FileCall)] = {
         #[cfg(target_arch = "x86_64")] SYS_chmod => Change(here(0), Followed, Nothing);
         SYS_fchmod => ChangeOpen(0);
         SYS_fchmodat => Change(at(0, 1), Followed, Nothing);
-        SYS_openat2 => OpenHow(at(0, 1), 2);
         #[cfg(target_arch = "x86_64")] SYS_creat => Create(here(0));
         SYS_truncate => Truncate(here(0));
         #[cfg(target_arch = "x86_64")] SYS_mknod => MakeNode(here(0), 1);
@@ -182,6 +179,57 @@ pub(in crate::linux) fn opens_to_write(call: FileCall) -> Option<(u8, u64)> {
         FileCall::Open(_, argument) => Some((argument, u64::from(flags.cast_unsigned()))),
         _ => None,
     }
+}
+
+/// Says that a program runs as its owner, whoever starts it.
+pub(in crate::linux) const S_ISUID: u32 = libc::S_ISUID;
+
+/// A call that gives a file its mode.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::linux) struct GivesMode {
+    pub(in crate::linux) call: libc::c_long,
+    /// The argument with the mode.
+    pub(in crate::linux) mode: u8,
+    /// The argument with flags of which one must be set; otherwise nothing is made and the mode is anything.
+    pub(in crate::linux) makes: Option<(u8, u32)>,
+}
+
+/// Those that could give a set-user-id bit. For directories, and for queues, the kernel takes none.
+pub(in crate::linux) const GIVES_MODE: &[GivesMode] = {
+    const fn gives(call: libc::c_long, mode: u8) -> GivesMode {
+        GivesMode { call, mode, makes: None }
+    }
+    const fn opens(call: libc::c_long, flags: u8, mode: u8) -> GivesMode {
+        // The constant for a file without a name has the bit for directories in it.
+        let any = libc::O_CREAT | (libc::O_TMPFILE & !libc::O_DIRECTORY);
+        GivesMode { call, mode, makes: Some((flags, any.cast_unsigned())) }
+    }
+    &[
+        #[cfg(target_arch = "x86_64")]
+        gives(libc::SYS_chmod, 1),
+        gives(libc::SYS_fchmod, 1),
+        gives(libc::SYS_fchmodat, 2),
+        gives(SYS_FCHMODAT2, 2),
+        #[cfg(target_arch = "x86_64")]
+        opens(libc::SYS_open, 1, 2),
+        opens(libc::SYS_openat, 2, 3),
+        #[cfg(target_arch = "x86_64")]
+        gives(libc::SYS_creat, 1),
+        #[cfg(target_arch = "x86_64")]
+        gives(libc::SYS_mknod, 1),
+        gives(libc::SYS_mknodat, 2),
+    ]
+};
+
+/// Whether a call would set that bit.
+pub(super) fn sets_user_id(number: i32, arguments: &[u64; 6]) -> bool {
+    let has = |index: u8, any: u32| {
+        arguments.get(usize::from(index)).is_some_and(|argument| argument & u64::from(any) != 0)
+    };
+    let gives = GIVES_MODE.iter().find(|gives| gives.call == libc::c_long::from(number));
+    gives.is_some_and(|gives| {
+        gives.makes.is_none_or(|(flags, any)| has(flags, any)) && has(gives.mode, S_ISUID)
+    })
 }
 
 /// What a call changes of a file's mode, owner or times; `None` when it changes none of them.

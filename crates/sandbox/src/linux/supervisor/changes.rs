@@ -7,7 +7,7 @@
 use super::Answer;
 use super::calls::{Change, FileCall, Links, Times};
 use super::files::{Files, kind};
-use super::place::{Follow, own_link};
+use super::place::{Follow, is_at, own_link};
 use super::thread::duplicate;
 use crate::sys::notify::{read_memory, still_waits};
 use rustix::fd::{AsFd as _, BorrowedFd, OwnedFd};
@@ -17,6 +17,9 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 use sandgate_protocol::DeniedOperation as Operation;
+
+/// How often a path is taken down anew that somebody has changed meanwhile.
+const MOST_LOOKS: usize = 8;
 
 /// What is to be changed.
 enum Subject {
@@ -187,7 +190,10 @@ impl Files<'_> {
         let found = fstat(subject).map_err(Answer::Fail)?;
         match self.whereabouts(subject, found.st_nlink == 0) {
             Whereabouts::Nowhere if is_its_own => return Ok(()),
-            Whereabouts::Known if self.scope.is_in_roots(self.target.as_bytes()) => return Ok(()),
+            Whereabouts::Known if self.scope.is_in_roots(self.target.as_bytes()) => {
+                let found = self.is_found_there(subject, is_its_own);
+                return found.then_some(()).ok_or(Answer::Fail(Errno::ACCESS));
+            }
             Whereabouts::Known => {}
             // A path in `/proc` can lead to what another process has open, and this one is let follow it.
             Whereabouts::Nowhere | Whereabouts::Unknown => return Err(Answer::Fail(Errno::ACCESS)),
@@ -205,6 +211,29 @@ impl Files<'_> {
         }
         let (operation, rule) = (Operation::Change, self.scope.rule_on(self.target.as_bytes()));
         Err(Answer::Refuse { errno: Errno::ACCESS, operation, rule })
+    }
+
+    /// Whether what is held is what the path leads to that is written down, which lies in a root.
+    fn is_found_there(&mut self, subject: BorrowedFd<'_>, is_its_own: bool) -> bool {
+        for _ in 0..MOST_LOOKS {
+            match is_at(subject, self.target) {
+                Ok(true) => return true,
+                // What has lost the name by which it was opened may have another one.
+                Err(Errno::NOENT) if self.target.as_bytes().ends_with(b" (deleted)") => {
+                    return is_its_own;
+                }
+                Ok(false) | Err(_) => {}
+            }
+            // It may have been renamed since. Where it has not, nothing will come of looking again.
+            let before = *self.target;
+            if !matches!(self.whereabouts(subject, false), Whereabouts::Known)
+                || self.target.as_bytes() == before.as_bytes()
+                || !self.scope.is_in_roots(self.target.as_bytes())
+            {
+                return false;
+            }
+        }
+        false
     }
 
     /// Writes down where something is. Unlike where a refusal is only told, what cannot be told here must

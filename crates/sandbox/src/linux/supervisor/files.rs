@@ -17,9 +17,7 @@ use super::{Answer, Scope};
 use crate::linux::Mode;
 use crate::sys::notify::{Asked, read_memory};
 use rustix::fd::{AsFd as _, BorrowedFd, OwnedFd};
-use rustix::fs::{
-    AtFlags, CWD, FileType, OFlags, ResolveFlags, fcntl_getfl, fstat, readlinkat_raw, statat,
-};
+use rustix::fs::{AtFlags, CWD, FileType, OFlags, fcntl_getfl, fstat, readlinkat_raw, statat};
 use rustix::io::Errno;
 use sandgate_protocol::DeniedOperation as Operation;
 
@@ -44,7 +42,6 @@ impl Files<'_> {
                 let flags = self.flags(flags);
                 self.place(place).and_then(|place| self.open(&place, flags, mounts))
             }
-            FileCall::OpenHow(place, how) => self.open_how(place, how, mounts),
             FileCall::Create(place) => {
                 let flags = OFlags::CREATE | OFlags::WRONLY | OFlags::TRUNC;
                 self.place(place).and_then(|place| self.open(&place, flags, mounts))
@@ -88,28 +85,6 @@ impl Files<'_> {
 
     pub(super) fn place(&self, place: Where) -> Option<Place> {
         Place::read(self.asked.thread, self.directory(place), self.pointer(place.path))
-    }
-
-    fn open_how(&mut self, place: Where, how: u8, mounts: &mut Mounts) -> Option<Answer> {
-        /// The first that a kernel had: flags, mode, and how names are resolved.
-        const SIZE: usize = 24;
-        let mut bytes = [0; SIZE];
-        let read = read_memory(self.asked.thread, self.pointer(how), &mut bytes);
-        if read < SIZE {
-            return NOTHING;
-        }
-        let [flags, _mode, resolve] = [0, 8, 16].map(|at| {
-            bytes
-                .get(at..)
-                .and_then(|bytes| bytes.first_chunk())
-                .map_or(0, |bytes| u64::from_ne_bytes(*bytes))
-        });
-        let flags = OFlags::from_bits_retain(u32::try_from(flags).ok()?);
-        let resolve = ResolveFlags::from_bits(resolve)?;
-        let mut place = self.place(place)?;
-        // A path that begins at its directory, absolute or not, is not what it looks like.
-        place.resolve = (!resolve.contains(ResolveFlags::IN_ROOT)).then_some(resolve)?;
-        self.open(&place, flags, mounts)
     }
 
     fn open(&mut self, place: &Place, flags: OFlags, mounts: &mut Mounts) -> Option<Answer> {

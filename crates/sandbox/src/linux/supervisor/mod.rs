@@ -295,6 +295,9 @@ impl<'a> Supervisor<'a> {
             && (is_held || !seccomp::is_refused_alone(libc::c_long::from(asked.call)))
         {
             let mut files = Files { scope, asked, target };
+            if calls::sets_user_id(asked.call, &asked.arguments) {
+                return files.refuse_user_id(call);
+            }
             return match calls::change(asked.call) {
                 Some(change) if !is_held => files.change_here(call, change, listener),
                 _ => files.answer(call, mounts),

@@ -4,7 +4,7 @@
 //! whoever knows the mount needs no second one. Nothing is allowed by it: a mount that is another one by now, or has become
 //! read-only, decides as ever, and all that is lost is a line of evidence.
 
-use rustix::fd::OwnedFd;
+use rustix::fd::{BorrowedFd, OwnedFd};
 use rustix::fs::{AtFlags, FileType, StatVfsMountFlags, Statx, StatxFlags, fstatvfs, statx};
 
 /// How many are remembered: roots, and what every cage has of its own.
@@ -66,6 +66,16 @@ impl Mounts {
 /// Kernels before 5.8 tell none.
 fn number(found: &Statx) -> Option<u64> {
     StatxFlags::from_bits_retain(found.stx_mask).intersects(NUMBER).then_some(found.stx_mnt_id)
+}
+
+/// Whether two descriptors hold one file by one mount. Without numbers of mounts they do not.
+pub(super) fn are_one(one: BorrowedFd<'_>, other: BorrowedFd<'_>) -> bool {
+    let look = |held| {
+        let wanted = LOOK | StatxFlags::INO;
+        let found = statx(held, c"", AtFlags::EMPTY_PATH, wanted).ok()?;
+        Some((found.stx_dev_major, found.stx_dev_minor, found.stx_ino, number(&found)?))
+    };
+    look(one).is_some_and(|one| look(other) == Some(one))
 }
 
 pub(super) fn kind(found: &Statx) -> FileType {

@@ -3,7 +3,7 @@
 use super::Answer;
 use super::calls::{Also, FileCall, Links, Where};
 use super::files::{Files, look};
-use super::place::{Entry, Follow, Place};
+use super::place::{Entry, Follow, Place, canonical};
 use crate::linux::Mode;
 use crate::sys::notify::read_memory;
 use rustix::fd::{AsFd as _, BorrowedFd};
@@ -74,7 +74,7 @@ impl Files<'_> {
         errno: Errno,
     ) -> Option<Answer> {
         let parent = entry.parent.hold(Follow::Yes).ok()?;
-        super::place::canonical(parent.as_fd(), self.target).then_some(())?;
+        canonical(parent.as_fd(), self.target).then_some(())?;
         self.name(entry)?;
         let rule = DenialRule::ProtectedName;
         Some(Answer::Refuse { errno, operation, rule })
@@ -202,6 +202,41 @@ impl Files<'_> {
         }
         let held = place.hold(follow).ok()?;
         self.refuse(held.as_fd(), Operation::Change)
+    }
+
+    /// Refuses to set a set-user-id bit, whatever it is about. That it would be set is said by a register,
+    /// which no thread changes; what would have it is only told.
+    pub(super) fn refuse_user_id(&mut self, call: FileCall) -> Answer {
+        if self.name_what_has_mode(call).is_none() {
+            self.target.clear();
+            // It fits by far.
+            let _ = self.target.push(b"set-user-id");
+        }
+        let (operation, rule) = (Operation::Change, DenialRule::NeverAllowed);
+        Answer::Refuse { errno: Errno::PERM, operation, rule }
+    }
+
+    fn name_what_has_mode(&mut self, call: FileCall) -> Option<()> {
+        let place = match call {
+            FileCall::ChangeOpen(descriptor) => {
+                Place::open(self.asked.thread, self.argument(descriptor).cast_signed())?
+            }
+            FileCall::Change(place, Links::AsFlagged(flags), _) => {
+                self.flagged(place, self.at_flags(flags))?
+            }
+            FileCall::Change(place, ..)
+            | FileCall::Open(place, _)
+            | FileCall::Create(place)
+            | FileCall::MakeNode(place, _) => self.place(place)?,
+            _ => return None,
+        };
+        if let Ok(held) = place.hold(Follow::Yes) {
+            return canonical(held.as_fd(), self.target).then_some(());
+        }
+        let entry = place.split()?;
+        let parent = entry.parent.hold(Follow::Yes).ok()?;
+        canonical(parent.as_fd(), self.target).then_some(())?;
+        self.name(&entry)
     }
 
     pub(super) fn at_flags(&self, index: u8) -> AtFlags {

@@ -4,10 +4,10 @@
 //! other descriptors, and is another `/proc/self`. What it finds is used to tell what the kernel
 //! will refuse, never to allow anything.
 
-use super::mounts::LOOK;
+use super::mounts::{LOOK, are_one};
 use super::text::{PathText, Text};
 use crate::sys::notify::read_memory;
-use rustix::fd::{AsRawFd as _, BorrowedFd, OwnedFd};
+use rustix::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd};
 use rustix::fs::{
     Access, AtFlags, CWD, Mode, OFlags, ResolveFlags, StatVfsMountFlags, Statx, accessat, fstatvfs,
     openat, openat2, readlinkat_raw, statx,
@@ -40,7 +40,6 @@ pub(super) struct Place {
     is_told_apart: bool,
     /// The descriptor that it is a name of, like `/dev/stdin`.
     descriptor: Option<i32>,
-    pub(super) resolve: ResolveFlags,
 }
 
 /// A directory and a name in it that may be missing.
@@ -66,8 +65,7 @@ impl Place {
     }
 
     const fn new() -> Self {
-        let (text, resolve) = (PathText::new(), ResolveFlags::empty());
-        Self { text, base: 0, is_told_apart: false, descriptor: None, resolve }
+        Self { text: PathText::new(), base: 0, is_told_apart: false, descriptor: None }
     }
 
     /// A path as a thread has given it.
@@ -163,7 +161,7 @@ impl Place {
             let flags = if self.rest().is_empty() { flags - OFlags::NOFOLLOW } else { flags };
             return openat(CWD, self.text.as_c_str(), flags, Mode::empty());
         }
-        let resolve = self.resolve | ResolveFlags::NO_MAGICLINKS;
+        let resolve = ResolveFlags::NO_MAGICLINKS;
         if self.base == 0 {
             return openat2(CWD, self.text.as_c_str(), flags, Mode::empty(), resolve);
         }
@@ -257,6 +255,19 @@ pub(super) fn canonical(held: BorrowedFd<'_>, into: &mut PathText) -> bool {
     into.clear();
     let path = bytes.get(..length).unwrap_or_default();
     path.first() == Some(&b'/') && length < PATH_MAX && into.push(path).is_some()
+}
+
+/// Whether what is held is what its canonical path leads to from here. The links of `/proc` lead to other mounts
+/// too, where this process may follow them and the command may not, and there the path of anything can read like
+/// one of ours.
+///
+/// # Errors
+/// As the kernel says where nothing is found by that path, or a link lies on it.
+pub(super) fn is_at(held: BorrowedFd<'_>, path: &PathText) -> Result<bool, Errno> {
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+    let there = openat2(CWD, path.as_c_str(), flags, Mode::empty(), resolve)?;
+    Ok(are_one(there.as_fd(), held))
 }
 
 /// The path by which this process reaches what it holds, and nothing else.

@@ -4,9 +4,12 @@ use super::{LANDLOCK, NAMESPACES, Outcome, Setting, Supervision, World, is_possi
 use crate::sys::probe::{Argument, call};
 use rustix::fs::{CWD, Mode as FileMode, OFlags, openat, symlink};
 use rustix::io::Errno;
+use std::ffi::CString;
 use std::fs;
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::PermissionsExt;
+use std::process::{Command, Stdio};
 
 /// One call. In its text `{out}`, `{ws}` and the like stand for paths of a world.
 type Try = (libc::c_long, Vec<Given>);
@@ -229,30 +232,78 @@ fn an_open_for_writing_is_refused_as_the_kernel_refuses_it_and_told() {
     check(NAMESPACES, &tries);
 }
 
-fn how(flags: i32, resolve: u64) -> Given {
-    let fields = [
-        u64::try_from(flags).unwrap(),
-        if flags & libc::O_CREAT != 0 { 0o600 } else { 0 },
-        resolve,
-    ];
-    Bytes(fields.iter().flat_map(|field| field.to_ne_bytes()).collect())
+/// spec SANDBOX.142: A command cannot set the set-user-id bit of a file, nor make a file that has it.
+#[test]
+fn no_call_sets_a_set_user_id_bit() {
+    /// The kernel takes less of a mode than there is room for.
+    const MODES: [i64; 2] = [0o104_755, 0o4711 | 0x7fff_0000_0000_0000 | 0xdead_0000];
+    const UNNAMED: i32 = libc::O_TMPFILE | libc::O_RDWR;
+    const OLD: i32 = libc::O_RDONLY | libc::O_CREAT;
+    let of_mode = |mode| {
+        let mut tries: Vec<(Try, &str)> = vec![
+            ((libc::SYS_fchmodat, vec![CWD_FD, Path("ws/file"), Number(mode)]), "ws/file"),
+            ((libc::SYS_fchmodat, vec![CWD_FD, Path("ws/sub"), Number(mode)]), "ws/sub"),
+            ((libc::SYS_fchmodat, vec![CWD_FD, Path("out/file"), Number(mode)]), "out/file"),
+            ((libc::SYS_fchmod, vec![Open("ws/empty"), Number(mode)]), "ws/empty"),
+            ((452, vec![CWD_FD, Path("ws/none"), Number(mode), Number(0)]), "ws/none"),
+            (
+                (452, vec![Held("out/other"), Path("="), Number(mode), flags(libc::AT_EMPTY_PATH)]),
+                "out/other",
+            ),
+            ((libc::SYS_openat, vec![CWD_FD, Path("ws/a"), flags(CREATE), Number(mode)]), "ws/a"),
+            ((libc::SYS_openat, vec![CWD_FD, Path("ws/b"), flags(OLD), Number(mode)]), "ws/b"),
+            ((libc::SYS_openat, vec![CWD_FD, Path("ws"), flags(UNNAMED), Number(mode)]), "ws"),
+            ((libc::SYS_mknodat, vec![CWD_FD, Path("ws/c"), Number(mode)]), "ws/c"),
+        ];
+        #[cfg(target_arch = "x86_64")]
+        tries.extend([
+            ((libc::SYS_chmod, vec![Path("ws/.git/config"), Number(mode)]), "ws/.git/config"),
+            ((libc::SYS_open, vec![Path("ws/d"), flags(CREATE), Number(mode)]), "ws/d"),
+            ((libc::SYS_creat, vec![Path("ws/e"), Number(mode)]), "ws/e"),
+            ((libc::SYS_mknod, vec![Path("ws/f"), Number(mode)]), "ws/f"),
+        ]);
+        tries
+    };
+    for setting in [NAMESPACES, LANDLOCK] {
+        for supervision in [Supervision::Full, Supervision::None] {
+            let setting = Setting { supervision, ..setting };
+            if !is_possible(setting) {
+                continue;
+            }
+            let world = furnished();
+            let before = describe(&world);
+            let (calls, paths): (Vec<Try>, Vec<_>) = MODES.into_iter().flat_map(of_mode).unzip();
+            let outcome = attempt_all(&world, setting, &calls);
+            assert_eq!(outcome.said, "1\n".repeat(calls.len()), "{setting:?}");
+            assert_eq!(describe(&world), before);
+            let told = paths.iter().zip(&calls).take(calls.len() / 2).map(|(path, (number, _))| {
+                let name = super::super::syscall_name(i32::try_from(*number).unwrap());
+                format!("change {} NeverAllowed {name}", world.path(path).display())
+            });
+            let told = told.filter(|_| supervision == Supervision::Full);
+            assert_eq!(outcome.denials.concat(), told.collect::<String>());
+        }
+    }
 }
 
+/// A mode that counts for nothing may be anything, and a set-group-id bit is how a tree is shared.
 #[test]
-fn an_open_with_flags_in_memory_is_judged_like_any_other() {
-    let open = |path, how| (libc::SYS_openat2, vec![CWD_FD, Path(path), how, Number(24)]);
-    const NO_LINKS: u64 = 4;
-    const BENEATH: u64 = 8;
-    let tries = [
-        (open("out/file", how(WRITE, 0)), Some("write out/file OutsideWritableRoots")),
-        (open("out/new", how(CREATE, NO_LINKS)), Some("create out/new OutsideWritableRoots")),
-        (open("ws/to-file", how(WRITE, NO_LINKS)), None),
-        (open("=../out/file", how(WRITE, BENEATH)), None),
-        (open("out/file", how(libc::O_RDONLY, 0)), None),
-        (open("ws/file", how(WRITE, 0)), None),
-        ((libc::SYS_openat2, vec![CWD_FD, Path("out/other"), Number(0), Number(24)]), None),
+fn other_modes_are_given_as_ever() {
+    let allowed = [
+        (libc::SYS_openat, vec![CWD_FD, Path("ws/file"), flags(WRITE), Number(0o4755)]),
+        (libc::SYS_openat, vec![CWD_FD, Path("ws"), flags(libc::O_DIRECTORY), Number(0xffff_ffff)]),
+        (libc::SYS_openat, vec![CWD_FD, Path("ws/new"), flags(CREATE), Number(0o1777)]),
+        (libc::SYS_fchmodat, vec![CWD_FD, Path("ws/sub"), Number(0o2775)]),
+        (libc::SYS_mkdirat, vec![CWD_FD, Path("ws/dir"), Number(0o7777)]),
     ];
-    check(NAMESPACES, &tries);
+    let tries: Vec<_> = allowed.into_iter().map(|call| (call, None)).collect();
+    for setting in [NAMESPACES, LANDLOCK] {
+        check(setting, &tries);
+        if is_possible(setting) {
+            let calls: Vec<Try> = tries.iter().map(|(call, _)| call.clone()).collect();
+            assert_eq!(attempt_all(&furnished(), setting, &calls).said, "0\n".repeat(calls.len()));
+        }
+    }
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -560,7 +611,7 @@ fn where_landlock_is_alone_modes_owners_and_times_are_changed_in_the_roots_only(
         mode("=", 0o600),
         (libc::SYS_fchmodat, vec![CWD_FD, Number(0), Number(0o600)]),
         (libc::SYS_fchmodat, vec![Number(98), Path("=file"), Number(0o600)]),
-        (libc::SYS_fchmodat, vec![Held("ws"), Path("=file"), Number(0o4644)]),
+        (libc::SYS_fchmodat, vec![Held("ws"), Path("=file"), Number(0o1644)]),
         (libc::SYS_fchmod, vec![Open("ws/file"), Number(0o640)]),
         (libc::SYS_fchmod, vec![Held("ws/file"), Number(0o600)]),
         (libc::SYS_fchmod, vec![Number(98), Number(0o600)]),
@@ -608,4 +659,83 @@ fn where_landlock_is_alone_modes_owners_and_times_are_changed_in_the_roots_only(
         .collect();
     assert_eq!(told, expected);
     assert_eq!(describe(&world), before);
+}
+
+/// The supervisor may look into processes that the command may not look into. What their mounts show by a
+/// path of a root is not what lies there.
+///
+/// spec SANDBOX.141: Where namespaces are refused, what other processes have mounted in the place of a
+/// root keeps its modes, owners and times.
+#[test]
+#[expect(clippy::disallowed_methods, reason = "somebody else's process, with mounts of its own")]
+fn where_landlock_is_alone_nothing_is_changed_that_another_mount_shows_in_the_place_of_a_root() {
+    const OTHER: &str = "mount -t tmpfs tmpfs \"$0\" && echo secret > \"$0/file\" && \
+                         chmod 600 \"$0/file\" && touch -d @7 \"$0/file\" && echo ready && \
+                         read -r _ && stat -c %a,%Y \"$0/file\"";
+    if !is_possible(LANDLOCK) || !is_possible(NAMESPACES) {
+        return;
+    }
+    let world = World::new();
+    let mut other = Command::new("unshare");
+    other.args(["-Urm", "/bin/sh", "-c", OTHER]).arg(world.path("ws"));
+    let mut other = other.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut said = BufReader::new(other.stdout.take().unwrap());
+    let mut line = String::new();
+    said.read_line(&mut line).unwrap();
+    assert_eq!(line, "ready\n");
+    let there = world.path("ws/file");
+    let path = format!("/proc/{}/root{}", other.id(), there.display());
+    let directory = format!("/proc/{}/root{}", other.id(), world.path("ws").display());
+    let outcome = run(&world, LANDLOCK, |say| {
+        let [path, directory] = [path, directory].map(|path| CString::new(path).unwrap());
+        let at = |path| [Argument::Number(libc::AT_FDCWD as i64), Argument::Text(path)];
+        let now = [Argument::Number(0), Argument::Number(0)];
+        let attempts = [
+            (libc::SYS_fchmodat, [at(&path).as_slice(), &[Argument::Number(0o666)]].concat()),
+            (libc::SYS_fchmodat, [at(&directory).as_slice(), &[Argument::Number(0o777)]].concat()),
+            (libc::SYS_utimensat, [at(&path).as_slice(), &now].concat()),
+            (libc::SYS_fchownat, [at(&path).as_slice(), &[Argument::Number(-1); 2], &now].concat()),
+        ];
+        for (number, arguments) in attempts {
+            let errno = call(number, &arguments).err().map_or(0, Errno::raw_os_error);
+            say(&format!("{errno} "));
+        }
+    });
+    other.stdin.take().unwrap().write_all(b"\n").unwrap();
+    line.clear();
+    said.read_line(&mut line).unwrap();
+    assert!(other.wait().unwrap().success());
+    assert_eq!((outcome.said.as_str(), line.as_str()), ("13 13 13 13 ", "600,7\n"));
+}
+
+/// What was opened in a root is the command's own, whatever becomes of its name.
+#[test]
+fn where_landlock_is_alone_what_a_command_has_open_is_its_own_under_any_name() {
+    if !is_possible(LANDLOCK) {
+        return;
+    }
+    let world = World::new();
+    fs::write(world.path("ws/kept (deleted)"), "").unwrap();
+    let outcome = run(&world, LANDLOCK, |say| {
+        let open = |name| fs::File::open(world.path(name)).unwrap();
+        let change = |file: &fs::File, mode| {
+            let arguments = [Argument::Number(file.as_raw_fd().into()), Argument::Number(mode)];
+            call(libc::SYS_fchmod, &arguments).err().map_or(0, Errno::raw_os_error)
+        };
+        let kept = change(&open("ws/kept (deleted)"), 0o601);
+        fs::write(world.path("ws/one"), "").unwrap();
+        let file = open("ws/one");
+        fs::hard_link(world.path("ws/one"), world.path("ws/two")).unwrap();
+        fs::remove_file(world.path("ws/one")).unwrap();
+        let linked = change(&file, 0o602);
+        fs::rename(world.path("ws/two"), world.path("ws/three")).unwrap();
+        let renamed = change(&open("ws/three"), 0o603);
+        fs::remove_file(world.path("ws/three")).unwrap();
+        let removed = change(&file, 0o604);
+        let mode = file.metadata().unwrap().permissions().mode() & 0o777;
+        say(&format!("{kept} {linked} {renamed} {removed} {mode:o}"));
+    });
+    assert_eq!(outcome.said, "0 0 0 0 604");
+    let kept = fs::metadata(world.path("ws/kept (deleted)")).unwrap();
+    assert_eq!(kept.permissions().mode() & 0o777, 0o601);
 }

@@ -1,7 +1,7 @@
 //! Calls that nothing in the cage may make.
 
 use super::{LANDLOCK, NAMESPACES, Setting, Supervision, World, is_possible, run};
-use crate::linux::seccomp::told_calls;
+use crate::linux::seccomp::{TERMINAL_REQUESTS, told_calls};
 use crate::linux::supervisor::syscall_name;
 use crate::sys::probe::{Argument, call};
 use rustix::io::Errno;
@@ -66,6 +66,31 @@ fn arguments_that_nobody_may_use_are_told_in_words() {
         "socket AF_UNIX pair NeverAllowed socketpair",
     ];
     assert_eq!(outcome.denials, expected);
+}
+
+/// spec SANDBOX.140: A command cannot change the keys, the letters, the colours or the size of a text
+/// console, nor put another one in its place.
+#[test]
+fn every_request_that_changes_a_terminal_for_its_person_is_refused() {
+    let requests: Vec<[i64; 3]> = TERMINAL_REQUESTS
+        .iter()
+        .map(|(request, _)| [0, i64::try_from(*request).unwrap() | 0x7fff_0000_0000, 0])
+        .collect();
+    let calls: Vec<(libc::c_long, &[i64])> =
+        requests.iter().map(|arguments| (libc::SYS_ioctl, &arguments[..])).collect();
+    let named = |name: &str| TERMINAL_REQUESTS.iter().any(|(_, known)| *known == name);
+    assert!(
+        ["KDFONTOP", "KDSETKEYCODE", "PIO_CMAP", "VT_RESIZE", "VT_ACTIVATE"].map(named)
+            == [true; 5]
+    );
+    for supervision in [Supervision::Full, Supervision::None] {
+        for setting in [NAMESPACES, LANDLOCK] {
+            if is_possible(setting) {
+                let outcome = attempt_all(Setting { supervision, ..setting }, &calls);
+                assert_eq!(outcome.said, "1 ".repeat(calls.len()), "{setting:?}");
+            }
+        }
+    }
 }
 
 #[test]
