@@ -1,4 +1,4 @@
-//! Words that mark work as unfinished.
+//! Words that mark work as unfinished, and lines that mark a merge as unfinished.
 //!
 //! This is the one check that reads text and not tokens: a note is as unfinished in a comment or a
 //! string as it is in code.
@@ -15,8 +15,19 @@ const WORDS: &[&str] = &[
     concat!("db", "g!"),
 ];
 
+/// What git puts at the beginning of a line around each side of what it could not merge.
+const SIDES: &[&str] = &[concat!("<<<<", "<<< "), concat!(">>>>", ">>> ")];
+
 pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
+    for (path, text) in tree.texts() {
+        for (index, line) in text.lines().enumerate() {
+            if SIDES.iter().any(|side| line.starts_with(side)) {
+                let message = "a merge was left half done; keep one side, or both";
+                findings.push(Finding::new(path, index + 1, message));
+            }
+        }
+    }
     let sources = tree.texts().filter(|(path, _)| {
         path.ends_with(".rs") || path.starts_with("scripts/") || path.starts_with(".ci/")
     });
@@ -49,6 +60,17 @@ mod tests {
     fn longer_words_pass() {
         let text = "let template = \"/tmp/XXXXXX\";\nlet todos = 1;\n";
         assert!(check(&Tree::of(&[("crates/policy/src/lib.rs", text)])).is_empty());
+    }
+
+    /// spec TIDY.38: A line with which git marks what it could not merge is a finding, in a page too.
+    #[test]
+    fn half_a_merge_is_found() {
+        for side in SIDES {
+            let text = format!("one\n{side}HEAD\n a {side}HEAD\n");
+            let findings = check(&Tree::of(&[("docs/spec/page.md", &text)]));
+            assert_eq!(findings.len(), 1, "{text}");
+            assert!(findings[0].to_string().starts_with("docs/spec/page.md:2: a merge"));
+        }
     }
 
     /// spec TIDY.32: A word that marks unfinished work, in a Rust source or a script, is a finding,

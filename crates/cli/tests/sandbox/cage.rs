@@ -126,7 +126,7 @@ impl Cage {
             "mount --bind \"$1\" \"$1\" && mount -o remount,bind,ro \"$1\" && shift && exec \"$@\"";
         let mounted = || {
             let mut command = Command::new("unshare");
-            command.args(["-Urm", "/bin/sh", "-c", MOUNTED, "sh"]).arg(self.ws(name));
+            command.args(["-Urm", "/bin/sh", "-c", MOUNTED, "sh"]).arg(self.ws(".").join(name));
             command
         };
         if !has("unshare") || !mounted().arg("true").status().is_ok_and(|ended| ended.success()) {
@@ -138,14 +138,14 @@ impl Cage {
     /// The same where the host's `/proc` is mounted in the workspace too, if that can be had here.
     pub(crate) fn where_proc_is_in(
         &self,
-        name: &str,
+        name: &Path,
         options: &[&str],
         script: &str,
     ) -> Option<Command> {
         const MOUNTED: &str = "mount --rbind /proc \"$1\" && shift && exec \"$@\"";
         let mounted = || {
             let mut command = Command::new("unshare");
-            command.args(["-Urm", "/bin/sh", "-c", MOUNTED, "sh"]).arg(self.ws(name));
+            command.args(["-Urm", "/bin/sh", "-c", MOUNTED, "sh"]).arg(self.ws(".").join(name));
             command
         };
         if !has("unshare") || !mounted().arg("true").status().is_ok_and(|ended| ended.success()) {

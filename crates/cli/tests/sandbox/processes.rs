@@ -5,6 +5,7 @@
 use crate::cage::{Cage, has};
 use crate::support::{Running, is_alive, skipped};
 use std::fs;
+use std::path::PathBuf;
 use std::process::Command;
 
 /// spec SANDBOX.40: A command sees no process but its own, and can signal no other.
@@ -280,6 +281,37 @@ print(bool(fcntl.fcntl(0, fcntl.F_GETFL) & os.O_NONBLOCK))'";
         assert_eq!(read(&master, &mut [0; 8]).unwrap(), 2);
         drop(reader);
     }
+}
+
+/// spec SANDBOX.104: A file that is protected in the cage is not taken as a standard stream, unless its caller has opened it
+/// for writing. What lies outside the roots is.
+#[test]
+fn a_protected_file_is_no_stream() {
+    let cage = Cage::new();
+    cage.files(&[".git/config", "sub/.git/config", "its own/config"]);
+    fs::create_dir(cage.ws("tree")).unwrap();
+    fs::write(cage.ws("tree/.git"), "gitdir: ../its own\n").unwrap();
+    let given = |file: PathBuf, script: &str| {
+        let mut command = cage.command(&["--full-auto"], script);
+        Running::start(command.stdin(fs::File::open(file).unwrap())).wait()
+    };
+    for name in [".git/config", "sub/.git/config", "its own/config", "tree/.git"] {
+        let before = fs::read_to_string(cage.ws(name)).unwrap();
+        let outcome = given(cage.ws(name), "cat; echo evil >> /proc/self/fd/0");
+        assert_eq!(outcome.code, Some(125), "{name}: {outcome:?}");
+        assert!(outcome.stderr.contains("standard input is a protected file"), "{outcome:?}");
+        assert_eq!(fs::read_to_string(cage.ws(name)).unwrap(), before);
+    }
+    let there = cage.outside(".git");
+    fs::create_dir(&there).unwrap();
+    fs::write(there.join("config"), "before").unwrap();
+    let outcome = given(there.join("config"), "cat; (echo evil >> /proc/self/fd/0) 2>/dev/null");
+    assert_eq!(outcome.stdout, b"before", "{outcome:?}");
+    assert_eq!(fs::read_to_string(there.join("config")).unwrap(), "before");
+    let mut command = cage.command(&["--full-auto"], "echo more");
+    let config = fs::OpenOptions::new().append(true).open(cage.ws(".git/config")).unwrap();
+    assert!(command.stdout(config).status().unwrap().success());
+    assert_eq!(fs::read_to_string(cage.ws(".git/config")).unwrap(), "beforemore\n");
 }
 
 /// spec SANDBOX.56: A standard stream that is open for writing can be opened again for writing by its name,

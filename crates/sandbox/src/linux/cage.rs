@@ -69,8 +69,8 @@ impl Cage {
         if let Some(root) = &layout.too_large {
             return Err(CageError::TooLarge(root.clone()));
         }
-        if let Some(place) = &layout.unfit {
-            return Err(CageError::Unfit(place.clone()));
+        if let Some((place, why)) = layout.unfit.clone() {
+            return Err(CageError::Unfit { place, why });
         }
         if layout.absent.len() > MOST_KEPT_FREE {
             return Err(CageError::TooManyNames);

@@ -296,8 +296,8 @@ mod tests {
         }
         layout.kernel = vec![path.join("proc")];
         assert_eq!(settle(&layout), Err(libc::ENOTSUP));
-        layout.unfit = Some(path);
+        layout.unfit = Some((path, "it is not".to_owned()));
         let refused = Cage::build(&layout, NetworkAccess::Restricted);
-        assert!(matches!(refused, Err(crate::linux::CageError::Unfit(_))), "{refused:?}");
+        assert!(matches!(refused, Err(crate::linux::CageError::Unfit { .. })), "{refused:?}");
     }
 }

@@ -55,13 +55,14 @@ pub enum CageError {
         .0.display()
     )]
     TooLarge(PathBuf),
-    /// A root that no mount can be put over.
-    #[error(
-        "{} cannot be made writable: it is the kernel's own, or nobody says what is mounted there; \
-         name another directory",
-        .0.display()
-    )]
-    Unfit(PathBuf),
+    /// A root, or something in one, that no mount can be put over.
+    #[error("{} cannot be made writable: {why}; name another directory", place.display())]
+    Unfit {
+        /// Where it is.
+        place: PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
     /// Names that links lead to and that would have to be kept free.
     #[error(
         "too many names in the workspace would have to be kept free, because `.git` links lead to \

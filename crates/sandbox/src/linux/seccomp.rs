@@ -261,6 +261,9 @@ pub(super) const TERMINAL_REQUESTS: &[(u64, &str)] = &[
     (0x4b52, "KDKBDREP"),
     (0x4b32, "KDSETLED"),
     (0x4b65, "KDSKBLED"),
+    // It sounds, and goes on when the command has ended.
+    (0x4b2f, "KIOCSOUND"),
+    (0x4b30, "KDMKTONE"),
     // Its letters look like others then, or like nothing, and colours are gone.
     (0x4b61, "PIO_FONT"),
     (0x4b6c, "PIO_FONTX"),

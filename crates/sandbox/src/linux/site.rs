@@ -4,6 +4,7 @@ use super::{Cage, CageError};
 use crate::Layout;
 use crate::roots::Unsearched;
 use sandgate_protocol::NetworkAccess;
+use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 /// The confinement of one policy. Its roots are searched only when somebody is about to enter it, so
@@ -42,6 +43,13 @@ impl Site {
     pub fn notes(&self) -> Vec<String> {
         let newest = self.newest.lock().unwrap_or_else(PoisonError::into_inner);
         newest.as_ref().map(|layout| layout.notes().to_vec()).unwrap_or_default()
+    }
+
+    /// Whether a file lies where the newest cage lets nobody write although it is in a root, by whatever mount its path
+    /// leads there. Who has built none yet protects everything.
+    pub fn protects(&self, file: &Path) -> bool {
+        let newest = self.newest.lock().unwrap_or_else(PoisonError::into_inner);
+        newest.as_ref().is_none_or(|layout| layout.protects(file))
     }
 
     /// Whether what the newest cage protects is still what it was.

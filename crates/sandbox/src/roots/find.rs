@@ -4,8 +4,12 @@ use super::Layout;
 use super::git::{Guarded, guarded, is_git_directory};
 use super::gitlinks::gitlinks;
 use super::home;
+#[cfg(target_os = "linux")]
+use super::mounts::OfTheKernel;
 use super::protected::{PROTECTED, has_protected_part, is_git, is_placeholder};
 use super::read::read_bounded;
+#[cfg(target_os = "linux")]
+use super::resolve::is_on_a_kernel_file_system;
 use super::resolve::shown;
 use super::seen::{Seen, number};
 use super::walk::{Limits, Walked, walk};
@@ -33,7 +37,7 @@ pub(super) struct Finder {
     unfinished: BTreeSet<PathBuf>,
     too_large: BTreeSet<PathBuf>,
     kernel: BTreeSet<PathBuf>,
-    unfit: Option<PathBuf>,
+    unfit: Option<(PathBuf, String)>,
     seen: Vec<Seen>,
 }
 
@@ -248,22 +252,33 @@ impl Finder {
     }
 
     /// Makes read-only what is mounted in the roots and holds no files. What can not be looked at now is closed with the
-    /// directory that it lies in: a command could open that.
+    /// directory that it lies in: a command could open that. Of a root itself somebody has said that it is for files, so
+    /// that only what is known to be the kernel's is refused.
     #[cfg(target_os = "linux")]
     pub(super) fn close_the_kernels(&mut self) {
-        let Ok(places) = super::mounts::of_the_kernel(&self.roots) else {
-            self.unfit = self.roots.first().cloned();
-            return;
+        let found = match super::mounts::of_the_kernel(&self.roots) {
+            Ok(found) => found,
+            Err(error) => {
+                let why = format!("nobody says what is mounted there ({error})");
+                self.unfit = self.roots.first().map(|root| (root.clone(), why));
+                return;
+            }
         };
-        for place in places {
-            let Some(nearest) = super::mounts::nearest(&place).map(Path::to_owned) else {
+        for OfTheKernel { place, is_read_only, file_system } in found {
+            if self.roots.contains(&place) && !is_on_a_kernel_file_system(&place) {
                 continue;
-            };
-            if self.is_writable(&nearest) && !self.roots.contains(&nearest) {
+            }
+            let nearest = super::mounts::nearest(&place).map(Path::to_owned);
+            match nearest.filter(|at| self.is_writable(at) && !self.roots.contains(at)) {
+                Some(nearest) => self.protect_far(nearest),
+                None if is_read_only => {}
+                None => {
+                    let why = format!("its file system, {file_system}, is one of the kernel's own");
+                    self.unfit = Some((place.clone(), why));
+                }
+            }
+            if !is_read_only {
                 self.kernel.insert(place);
-                self.protect_far(nearest);
-            } else {
-                self.unfit = Some(place);
             }
         }
     }

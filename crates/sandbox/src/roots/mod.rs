@@ -211,8 +211,9 @@ pub struct Layout {
     pub(crate) too_large: Option<PathBuf>,
     /// What is mounted in them of the kernel's own, which is read-only.
     pub(crate) kernel: Vec<PathBuf>,
-    /// A root that is of the kernel's own, or of which nobody says what is mounted in it.
-    pub(crate) unfit: Option<PathBuf>,
+    /// What cannot be made writable, and why: something of the kernel's that no mount can be put over, or a root of which
+    /// nobody says what is mounted in it.
+    pub(crate) unfit: Option<(PathBuf, String)>,
     /// What was there.
     seen: Vec<Seen>,
     /// The numbers of the roots and of what is protected in them, as far as it is there.
@@ -268,6 +269,22 @@ impl Layout {
     #[cfg(target_os = "linux")]
     pub(crate) fn number(&self, path: &Path) -> Option<Number> {
         self.numbers.get(path).copied()
+    }
+
+    /// Whether a file lies in something that is protected. Directories are known by their numbers, because they may be
+    /// mounted elsewhere too; the nearest one that is a root or protected decides.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn protects(&self, file: &Path) -> bool {
+        let decides = |above: &Path| {
+            let number = seen::number(&above.symlink_metadata().ok()?);
+            let known = self.numbers.iter().filter(|(_, known)| **known == number);
+            let mut protected = known.map(|(path, _)| {
+                let is_root = self.roots.iter().any(|root| root.path == *path);
+                (!self.pinned.contains(path)).then_some(!is_root)
+            });
+            protected.find_map(|protected| protected)
+        };
+        file.ancestors().find_map(decides).unwrap_or(false)
     }
 
     /// Whether a path lies in a directory for temporary files, and in no root there that was named.

@@ -208,19 +208,31 @@ fn is_of_the_kernel(path: &Path) -> bool {
 #[cfg(target_os = "linux")]
 pub(super) fn is_on_a_kernel_file_system(path: &Path) -> bool {
     use rustix::fs::FsWord;
-    // In this order: proc, sysfs, devpts, cgroup, cgroup2, debugfs, tracefs, securityfs, configfs.
-    const KERNEL: [FsWord; 9] = [
-        0x9fa0,
-        0x6265_6572,
-        0x1cd1,
-        0x0027_e0eb,
-        0x6367_7270,
-        0x6462_6720,
-        0x7472_6163,
-        0x7363_6673,
-        0x6265_6570,
+    const KERNEL: &[(FsWord, &str)] = &[
+        (0x9fa0, "proc"),
+        (0x6265_6572, "sysfs"),
+        (0x1cd1, "devpts"),
+        (0x0027_e0eb, "cgroup"),
+        (0x6367_7270, "cgroup2"),
+        (0x6462_6720, "debugfs"),
+        (0x7472_6163, "tracefs"),
+        (0x7363_6673, "securityfs"),
+        (0x6265_6570, "configfs"),
+        (0xcafe_4a11, "bpf"),
+        (0x6165_676c, "pstore"),
+        (0x1980_0202, "mqueue"),
+        (0x4249_4e4d, "binfmt_misc"),
+        (0xde5e_81e4, "efivarfs"),
+        (0xf97c_ff8c, "selinuxfs"),
+        (0x4341_5d53, "smackfs"),
+        (0x6e66_7364, "nfsd"),
+        (0x6759_6969, "rpc_pipefs"),
+        (0x6573_5543, "fusectl"),
+        (0x0765_5821, "resctrl"),
+        (0x6c6f_6f70, "binder"),
     ];
-    rustix::fs::statfs(path).is_ok_and(|found| KERNEL.contains(&found.f_type))
+    let is_one = |kind| KERNEL.iter().any(|(number, _)| *number == kind);
+    rustix::fs::statfs(path).is_ok_and(|found| is_one(found.f_type))
 }
 
 #[cfg(not(target_os = "linux"))]

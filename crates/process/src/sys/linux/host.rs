@@ -1,5 +1,6 @@
 //! The host's side: starts the nursery, sends it requests, and starts it anew if it was killed.
 
+use super::given;
 use super::job::{self, First, Job, Word};
 use super::nursery::{self, Allowed, become_nursery};
 use super::processor;
@@ -226,6 +227,11 @@ impl Nursery {
         let ends = Ends::connect(launch.stdio).map_err(set_up)?;
         if ends.terminal.is_some() {
             request.streams = Streams::Terminal;
+        }
+        if let ([End::HostStdin, ..], Some(site)) = (&ends.theirs, launch.env.site()) {
+            let (name, stream) = (given::INPUT, rustix::stdio::stdin());
+            given::check(name, stream, site.network()).map_err(set_up)?;
+            given::check_place(name, stream, site).map_err(set_up)?;
         }
         let [stdin, stdout, stderr] = ends.theirs.each_ref().map(|end| match end {
             End::Null => self.null.as_fd(),

@@ -5,6 +5,7 @@
 //! us. The caller stays outside and waits.
 
 use super::forerunner::Forerunner;
+use super::given;
 use super::host::{SEARCHES, cannot_build, cannot_keep_free, packet_pair};
 use super::job::Word;
 use super::nursery::Allowed;
@@ -17,12 +18,11 @@ use crate::in_terminal::RanInTerminal;
 use crate::sys::{LaunchError, Stage};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd, RawFd};
-use rustix::fs::{FileType, Mode as FileMode, OFlags, fchmod, fcntl_getfl, fcntl_setfl, fstat};
+use rustix::fs::{Mode as FileMode, OFlags, fchmod, fcntl_getfl, fcntl_setfl, fstat};
 use rustix::io::Errno;
-use rustix::net::{AddressFamily, SendFlags, SocketType, getpeername, send, sockopt};
+use rustix::net::{SendFlags, send};
 use rustix::process::{Signal, WaitOptions, kill_process, waitpid};
 use rustix::termios::{Action, OptionalActions, Termios, tcflow, tcgetattr, tcsetattr};
-use sandgate_protocol::NetworkAccess;
 use sandgate_sandbox::ExecEnv;
 use sandgate_sandbox::linux::{Cage, Mode, Of, Reservations, Site};
 use std::io;
@@ -37,7 +37,8 @@ pub(crate) fn run(
     mut sent: Option<Forerunner>,
 ) -> Result<RanInTerminal, LaunchError> {
     let cannot = |e: io::Error| LaunchError::new(Stage::SetUp, e);
-    check_streams(site.network()).map_err(cannot)?;
+    given::each_stream(|name, stream| given::check(name, stream, site.network()))
+        .map_err(cannot)?;
     let lent = Lent::find();
     raw::block_signals();
     let signals = raw::front_signal_fd().map_err(|e| cannot(e.into()))?;
@@ -141,55 +142,6 @@ fn with_stream<T>(number: usize, what: impl FnOnce(BorrowedFd<'_>) -> T) -> T {
     }
 }
 
-/// What a directory holds can be changed by a path that begins at the descriptor, past all mounts of
-/// the cage, and one that was opened as a place only can be one. A socket was made on the host's network
-/// and stays there.
-fn check_streams(network: NetworkAccess) -> io::Result<()> {
-    let (input, output, error) = (io::stdin(), io::stdout(), io::stderr());
-    let streams = [
-        ("standard input", input.as_fd()),
-        ("standard output", output.as_fd()),
-        ("standard error", error.as_fd()),
-    ];
-    for (name, stream) in streams {
-        let Ok(stat) = fstat(stream) else { continue };
-        let kind = FileType::from_raw_mode(stat.st_mode);
-        let what = if kind == FileType::Directory {
-            "a directory"
-        } else if fcntl_getfl(stream).is_ok_and(|flags| flags.contains(OFlags::PATH)) {
-            "a place and not open"
-        } else if kind == FileType::Socket
-            && let Some(what) = loose_socket(stream, network)
-        {
-            what
-        } else {
-            continue;
-        };
-        let advice = "a confined command takes a file, a pipe, a terminal or /dev/null";
-        return Err(io::Error::other(format!("{name} is {what}; {advice}")));
-    }
-    Ok(())
-}
-
-/// What is wrong with a socket as a stream: through it a command could reach somebody else than the one
-/// whom its caller has connected it with. A datagram goes wherever it says, and a connection of the
-/// internet's can be made anew to another address.
-fn loose_socket(stream: BorrowedFd<'_>, network: NetworkAccess) -> Option<&'static str> {
-    let domain = sockopt::socket_domain(stream).ok();
-    let kind = sockopt::socket_type(stream).ok();
-    let is_stream = matches!(kind, Some(SocketType::STREAM | SocketType::SEQPACKET));
-    match domain {
-        Some(AddressFamily::UNIX) => {}
-        Some(AddressFamily::INET | AddressFamily::INET6) if network == NetworkAccess::Enabled => {}
-        Some(AddressFamily::INET | AddressFamily::INET6) => {
-            return Some("a socket of the network, which is off");
-        }
-        _ => return Some("a socket of a family that no command may use"),
-    }
-    let is_connected = is_stream && getpeername(stream).is_ok();
-    (!is_connected).then_some("a socket that is not a connected stream")
-}
-
 fn run_once(
     site: &Site,
     request: Request,
@@ -202,6 +154,8 @@ fn run_once(
     let cage;
     let ahead = allowed.send_ahead(sent, site.network(), Of::Job)?;
     cage = site.build().map_err(cannot_build)?;
+    given::each_stream(|name, stream| given::check_place(name, stream, site))
+        .map_err(|e| LaunchError::new(Stage::SetUp, e))?;
     let mut names = cage.reservations().map_err(cannot_keep_free)?;
     let (control, theirs) = packet_pair().map_err(|e| LaunchError::new(Stage::SetUp, e))?;
     let mut keep: Vec<RawFd> = cage.descriptors().collect();

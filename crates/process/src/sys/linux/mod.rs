@@ -19,6 +19,7 @@ mod children;
 mod foreground;
 mod forerunner;
 mod forget;
+mod given;
 mod group;
 mod host;
 pub(crate) mod in_place;

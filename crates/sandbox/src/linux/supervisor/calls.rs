@@ -194,7 +194,8 @@ pub(in crate::linux) struct GivesMode {
     pub(in crate::linux) makes: Option<(u8, u32)>,
 }
 
-/// Those that could give a set-user-id bit. For directories, and for queues, the kernel takes none.
+/// Those that could give a set-user-id bit. For directories the kernel takes none, and where queues lie nothing can be
+/// executed.
 pub(in crate::linux) const GIVES_MODE: &[GivesMode] = {
     const fn gives(call: libc::c_long, mode: u8) -> GivesMode {
         GivesMode { call, mode, makes: None }

@@ -678,7 +678,10 @@ fn where_landlock_is_alone_nothing_is_changed_that_another_mount_shows_in_the_pl
     let world = World::new();
     let mut other = Command::new("unshare");
     other.args(["-Urm", "/bin/sh", "-c", OTHER]).arg(world.path("ws"));
-    let mut other = other.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let Ok(mut other) = other.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn() else {
+        eprintln!("SKIPPED: there is no unshare here");
+        return;
+    };
     let mut said = BufReader::new(other.stdout.take().unwrap());
     let mut line = String::new();
     said.read_line(&mut line).unwrap();
