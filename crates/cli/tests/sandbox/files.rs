@@ -142,6 +142,31 @@ fn nothing_about_a_file_outside_changes_without_namespaces() {
     assert_eq!(fs::metadata(cage.ws("dated")).unwrap().mtime(), 981_158_400);
 }
 
+/// spec SANDBOX.180: Where namespaces are refused, files are copied, installed and unpacked with their modes and times, as
+/// on a file system that has no other attributes.
+#[test]
+fn files_are_copied_with_all_that_belongs_to_them_without_namespaces() {
+    let cage = Cage::new();
+    cage.files(&["file"]);
+    fs::set_permissions(cage.ws("file"), fs::Permissions::from_mode(0o751)).unwrap();
+    let script = "cp -p file copy && cp -a file whole && install -m 751 file installed && \
+                  mkdir unpacked && tar cf - file | tar xpf - -C unpacked && echo copied";
+    let Some(mut command) = cage.without_namespaces(&["--full-auto", "--log-denials"], script)
+    else {
+        return;
+    };
+    let outcome = Running::start(&mut command).wait();
+    assert_eq!((outcome.stdout(), outcome.stderr.as_str()), ("copied\n", ""));
+    let before = fs::metadata(cage.ws("file")).unwrap();
+    for name in ["copy", "whole", "installed", "unpacked/file"] {
+        assert_eq!(fs::metadata(cage.ws(name)).unwrap().mode(), before.mode(), "{name}");
+    }
+    for name in ["copy", "whole"] {
+        let copied = fs::metadata(cage.ws(name)).unwrap();
+        assert_eq!(copied.modified().unwrap(), before.modified().unwrap(), "{name}");
+    }
+}
+
 /// spec SANDBOX.9: No device can be opened but those in `/dev`, wherever another one lies.
 #[test]
 fn no_device_is_opened_elsewhere() {

@@ -246,6 +246,67 @@ fn a_terminal_is_given_back_as_it_was() {
     }
 }
 
+/// spec SANDBOX.181: A command that has given its terminal to a group of processes which is gone with it leaves it to the
+/// group that had it before.
+#[test]
+fn a_terminal_is_not_left_to_nobody() {
+    const AT_A_TERMINAL: &str = include_str!("../support/at_a_terminal.py");
+    const TAKEN: &str = "import os, signal
+signal.signal(signal.SIGTTOU, signal.SIG_IGN)
+if os.fork() == 0:
+    os.setpgid(0, 0)
+    os.tcsetpgrp(0, os.getpgrp())
+    print('taken:', os.tcgetpgrp(0) == os.getpgrp(), flush=True)
+    os._exit(0)
+os.wait()";
+    const CALLER: &str =
+        "\"$@\"; python3 -c 'import os; print(\"back:\", os.tcgetpgrp(0) == os.getpgrp())'";
+    if !has("python3") {
+        return skipped("there is no python3");
+    }
+    let cage = Cage::new();
+    let script = format!("exec python3 -c \"{TAKEN}\"");
+    let alone = cage.without_namespaces(&["--full-auto"], &script);
+    for model in [cage.command(&["--full-auto"], &script)].into_iter().chain(alone) {
+        let mut command = crate::cage::again(&model, &"python3".into());
+        command.args(["-c", AT_A_TERMINAL, "/bin/sh", "-c", CALLER, "sh"]);
+        command.arg(model.get_program()).args(model.get_args());
+        let outcome = Running::start(&mut command).wait();
+        let shown = outcome.stdout();
+        assert!(shown.contains("taken: True"), "{shown}");
+        assert!(shown.contains("back: True"), "{shown}");
+    }
+}
+
+/// spec SANDBOX.182: Where Landlock keeps no signals in, no descriptor tells of itself by signals: those of a terminal would
+/// go to whoever is in its foreground.
+#[test]
+fn a_descriptor_sends_no_signals_where_landlock_keeps_none_in() {
+    if !has("python3") {
+        return skipped("there is no python3");
+    }
+    let cage = Cage::new();
+    let script = "exec python3 -c 'import array, fcntl, os
+one, other = os.pipe()
+def tried(what):
+    try:
+        what()
+        print(\"done\")
+    except OSError as error:
+        print(error.errno)
+tried(lambda: fcntl.fcntl(one, fcntl.F_SETFL, os.O_NONBLOCK | os.O_ASYNC))
+tried(lambda: fcntl.ioctl(one, 0x5452, array.array(\"i\", [1])))
+tried(lambda: fcntl.fcntl(one, fcntl.F_SETFL, os.O_NONBLOCK))'";
+    let outcome = cage.run(script);
+    assert_eq!(outcome.stdout(), "done\ndone\ndone\n", "{outcome:?}");
+    let options = ["--full-auto", "--log-denials"];
+    let Some(mut command) = cage.without_landlock(&options, script) else { return };
+    let outcome = Running::start(&mut command).wait();
+    assert_eq!(outcome.stdout(), "1\n1\ndone\n", "{outcome:?}");
+    assert!(outcome.stderr.contains("use signals about a descriptor"), "{outcome:?}");
+    assert!(outcome.stderr.contains("use FIOASYNC"), "{outcome:?}");
+}
+
 /// spec SANDBOX.55: When the command has ended, output that it has stopped goes on, and the standard
 /// streams wait, or do not, as they did before.
 #[test]

@@ -13,6 +13,7 @@ mod landlock;
 mod network;
 mod outside;
 mod program;
+mod requests;
 mod reserve;
 mod room;
 mod same;

@@ -1,6 +1,7 @@
 //! Programs are run here as the kernel runs them, and `seccompiler` says what a table means.
 
-use super::super::seccomp::{Beneath, TIOCLINUX, TIOCSTI, supervised, unsupervised};
+use super::super::requests::{TIOCLINUX, TIOCSTI};
+use super::super::seccomp::{Beneath, supervised, unsupervised};
 use super::*;
 use proptest::prelude::*;
 use sandgate_protocol::NetworkAccess;

@@ -7,6 +7,7 @@
 
 use super::CageError;
 use super::program::{Answer, Case, Condition, Mask, Program, Table, assemble};
+use super::requests::{FILE_REQUESTS, KEY_REQUESTS, SIGNAL_REQUESTS, TERMINAL_REQUESTS};
 use super::supervisor::calls::{FILE_CALLS, GIVES_MODE, GivesMode, S_ISUID, opens_to_write};
 use sandgate_protocol::NetworkAccess;
 use std::collections::BTreeMap;
@@ -110,6 +111,11 @@ const REFUSED: &[Refused] = &[
         why: "opens files past every directory's permission",
     },
     Refused {
+        calls: calls![SYS_memfd_secret],
+        told: Told::Yes,
+        why: "has memory that the kernel takes paths from and a supervisor cannot read",
+    },
+    Refused {
         calls: calls![
             SYS_init_module,
             SYS_finit_module,
@@ -168,19 +174,22 @@ const SHARED: &[Call] = calls![
     SYS_mq_timedreceive,
     SYS_mq_notify,
     SYS_mq_getsetattr,
-    SYS_setxattr,
-    SYS_lsetxattr,
-    SYS_fsetxattr,
-    SYS_removexattr,
-    SYS_lremovexattr,
-    SYS_fremovexattr,
 ];
 
 /// The same; newer than the C library's list. The numbers are the same on every architecture.
-const SHARED_NEW: &[Call] = &[
-    (SYS_SETXATTRAT, "SYS_setxattrat"),
-    (SYS_REMOVEXATTRAT, "SYS_removexattrat"),
-    (469, "SYS_file_setattr"),
+const SHARED_NEW: &[Call] = &[(469, "SYS_file_setattr")];
+
+/// Change what a file says beside its contents. Where Landlock is alone no file system has such a thing: whoever
+/// copies a file with all that belongs to it (`cp -p`, `install`) goes on without, and does not after a refusal.
+const ATTRIBUTES: &[libc::c_long] = &[
+    libc::SYS_setxattr,
+    libc::SYS_lsetxattr,
+    libc::SYS_fsetxattr,
+    libc::SYS_removexattr,
+    libc::SYS_lremovexattr,
+    libc::SYS_fremovexattr,
+    SYS_SETXATTRAT,
+    SYS_REMOVEXATTRAT,
 ];
 pub(super) const SYS_SETXATTRAT: libc::c_long = 463;
 pub(super) const SYS_REMOVEXATTRAT: libc::c_long = 466;
@@ -210,6 +219,10 @@ const HINDERING_WHO: &[(Call, i32)] = &[
 /// sandgate was called in; other processes have no number in a PID namespace.
 const KEEPS_SIGNALS_IN: i32 = 6;
 
+/// Whoever is told by a signal that a descriptor is ready. Of a terminal that is the group of processes in the foreground,
+/// whoever has asked; and the signal can be any.
+const O_ASYNC: u32 = libc::O_ASYNC.cast_unsigned();
+
 /// Calls that name an address.
 const ADDRESSES: &[Call] = calls![SYS_connect, SYS_bind, SYS_sendto, SYS_sendmsg, SYS_sendmmsg];
 
@@ -225,96 +238,6 @@ const NAMESPACE_FLAGS: u32 = (libc::CLONE_NEWNS
 
 /// The number that the first process of a namespace has in it.
 const FIRST_PROCESS: i32 = 1;
-
-/// Pushes keystrokes into a terminal, where whoever uses it next runs them.
-pub(super) const TIOCSTI: u64 = 0x5412;
-pub(super) const TIOCLINUX: u64 = 0x541C;
-
-/// What is refused of terminals: they are the person's, who uses them after the command.
-pub(super) const TERMINAL_REQUESTS: &[(u64, &str)] = &[
-    (TIOCSTI, "TIOCSTI"),
-    (TIOCLINUX, "TIOCLINUX"),
-    // Nobody else can open it then.
-    (0x540c, "TIOCEXCL"),
-    // The terminal speaks another protocol then, and is dead for a person.
-    (0x5423, "TIOCSETD"),
-    (0x541d, "TIOCCONS"),
-    (0x541f, "TIOCSSERIAL"),
-    (0x5437, "TIOCVHANGUP"),
-    (0x5457, "TIOCSLCKTRMIOS"),
-    // A console without a window around it shows nothing then, or hears no key, or is another one.
-    (0x4b3a, "KDSETMODE"),
-    (0x4b45, "KDSKBMODE"),
-    (0x4b51, "KDSKBMUTE"),
-    (0x4b47, "KDSKBENT"),
-    (0x4b49, "KDSKBSENT"),
-    (0x5602, "VT_SETMODE"),
-    (0x5605, "VT_RELDISP"),
-    (0x5606, "VT_ACTIVATE"),
-    (0x560b, "VT_LOCKSWITCH"),
-    (0x560f, "VT_SETACTIVATE"),
-    // Its keys mean something else then, or come again too soon, and its lights say what is not so.
-    (0x4b4b, "KDSKBDIACR"),
-    (0x4bfb, "KDSKBDIACRUC"),
-    (0x4b4d, "KDSETKEYCODE"),
-    (0x4b63, "KDSKBMETA"),
-    (0x4b52, "KDKBDREP"),
-    (0x4b32, "KDSETLED"),
-    (0x4b65, "KDSKBLED"),
-    // It sounds, and goes on when the command has ended.
-    (0x4b2f, "KIOCSOUND"),
-    (0x4b30, "KDMKTONE"),
-    // Its letters look like others then, or like nothing, and colours are gone.
-    (0x4b61, "PIO_FONT"),
-    (0x4b6c, "PIO_FONTX"),
-    (0x4b6d, "PIO_FONTRESET"),
-    (0x4b72, "KDFONTOP"),
-    (0x4b71, "PIO_CMAP"),
-    (0x4b41, "PIO_SCRNMAP"),
-    (0x4b6a, "PIO_UNISCRNMAP"),
-    (0x4b67, "PIO_UNIMAP"),
-    (0x4b68, "PIO_UNIMAPCLR"),
-    // It has other lines and columns then, and what stood on others is lost.
-    (0x5609, "VT_RESIZE"),
-    (0x560a, "VT_RESIZEX"),
-    (0x5608, "VT_DISALLOCATE"),
-    // They reach the screen's hardware past the kernel.
-    (0x4b34, "KDADDIO"),
-    (0x4b35, "KDDELIO"),
-    (0x4b36, "KDENABIO"),
-    (0x4b37, "KDDISABIO"),
-    (0x4b3c, "KDMAPDISP"),
-    (0x4b3d, "KDUNMAPDISP"),
-];
-
-/// Requests that change what a whole file system knows, through a descriptor of anything on it that was
-/// opened for reading. They ask for no mount that can be written to: who takes a key away closes the
-/// person's encrypted files.
-pub(super) const KEY_REQUESTS: &[(u64, &str)] = &[
-    (0xc050_6617, "FS_IOC_ADD_ENCRYPTION_KEY"),
-    (0xc040_6618, "FS_IOC_REMOVE_ENCRYPTION_KEY"),
-    (0xc040_6619, "FS_IOC_REMOVE_ENCRYPTION_KEY_ALL_USERS"),
-];
-
-/// Requests that change something about a file or make one, through a descriptor that was opened for
-/// reading. Landlock has no rule on them; in namespaces they end at read-only mounts.
-pub(super) const FILE_REQUESTS: &[(u64, &str)] = &[
-    (0x4008_6602, "FS_IOC_SETFLAGS"),
-    (0x401c_5820, "FS_IOC_FSSETXATTR"),
-    (0x4008_6604, "EXT4_IOC_SETVERSION"),
-    (0x4008_7602, "FS_IOC_SETVERSION"),
-    (0x800c_6613, "FS_IOC_SET_ENCRYPTION_POLICY"),
-    (0x4080_6685, "FS_IOC_ENABLE_VERITY"),
-    (0x4004_7211, "FAT_IOCTL_SET_ATTRIBUTES"),
-    (0x5000_9401, "BTRFS_IOC_SNAP_CREATE"),
-    (0x5000_940e, "BTRFS_IOC_SUBVOL_CREATE"),
-    (0x5000_940f, "BTRFS_IOC_SNAP_DESTROY"),
-    (0x5000_9417, "BTRFS_IOC_SNAP_CREATE_V2"),
-    (0x5000_9418, "BTRFS_IOC_SUBVOL_CREATE_V2"),
-    (0x4008_941a, "BTRFS_IOC_SUBVOL_SETFLAGS"),
-    (0x5000_943f, "BTRFS_IOC_SNAP_DESTROY_V2"),
-    (0xc0c8_9425, "BTRFS_IOC_SET_RECEIVED_SUBVOL"),
-];
 
 /// Which layers the filter stands on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -400,7 +323,7 @@ pub(super) fn supervised(beneath: Beneath, network: NetworkAccess) -> Table {
     ask_about_addresses(&mut told, beneath, network);
     let mut table = with_answer(told, Answer::Ask);
     table.extend(with_answer(silent, REFUSE));
-    table.extend(unseen());
+    table.extend(absent(beneath));
     // The supervisor looks at the addresses that sockets of this family are connected to. It does
     // not at those that datagrams are sent to, and every program that writes to the system's log
     // makes such a socket.
@@ -415,7 +338,7 @@ pub(super) fn unsupervised(beneath: Beneath, network: NetworkAccess) -> Table {
     rules.insert(libc::SYS_socket, sockets(beneath, network, &[]));
     rules.extend(GIVES_MODE.iter().map(|gives| (gives.call, vec![sets_user_id(gives)])));
     let mut table = with_answer(rules, REFUSE);
-    table.extend(unseen());
+    table.extend(absent(beneath));
     table
 }
 
@@ -437,12 +360,17 @@ fn with_answer(rules: Rules, answer: Answer) -> Table {
     rules.into_iter().map(|(call, rules)| (call, rules.into_iter().map(case).collect())).collect()
 }
 
-/// What they would do is in memory, where no filter sees it. Kernels did not always have them, so that
-/// programs fall back to others whose arguments a filter can see: `clone` and its flags, `openat` and the
-/// mode of what it makes.
-fn unseen() -> [(libc::c_long, Vec<Case>); 2] {
-    let none = || vec![Case { when: Rule::new(), answer: Answer::Error(libc::ENOSYS) }];
-    [(libc::SYS_clone3, none()), (libc::SYS_openat2, none())]
+/// What is answered as if there were no such thing. What `clone3` and `openat2` would do is in memory, where no filter sees
+/// it. Kernels did not always have them, so that programs fall back to others whose arguments a filter can see: `clone` and
+/// its flags, `openat` and the mode of what it makes.
+fn absent(beneath: Beneath) -> Table {
+    let answer = |errno| vec![Case { when: Rule::new(), answer: Answer::Error(errno) }];
+    let mut table: Table =
+        [libc::SYS_clone3, libc::SYS_openat2].map(|call| (call, answer(libc::ENOSYS))).into();
+    if beneath == Beneath::LandlockOnly {
+        table.extend(ATTRIBUTES.iter().map(|call| (*call, answer(libc::EOPNOTSUPP))));
+    }
+    table
 }
 
 /// Whether a call leaves a program that runs as its owner, whoever starts it. Where there is a
@@ -476,7 +404,8 @@ fn refused(beneath: Beneath, wanted: impl Fn(Told) -> bool) -> Rules {
         let named = vec![is(0, *process), another(1)];
         (*call, vec![vec![is_not(0, *process)], named])
     }));
-    if beneath == Beneath::Namespaces && crate::sys::landlock_version() < KEEPS_SIGNALS_IN {
+    let keeps_signals_in = crate::sys::landlock_version() >= KEEPS_SIGNALS_IN;
+    if beneath == Beneath::Namespaces && !keeps_signals_in {
         rules.insert(libc::SYS_kill, vec![vec![is(0, 0)]]);
     }
     rules.insert(libc::SYS_clone, vec![vec![Condition::AnyBit(0, NAMESPACE_FLAGS)]]);
@@ -484,10 +413,15 @@ fn refused(beneath: Beneath, wanted: impl Fn(Told) -> bool) -> Rules {
         Beneath::Namespaces => &[],
         Beneath::LandlockOnly => FILE_REQUESTS,
     };
-    let requests = TERMINAL_REQUESTS.iter().chain(KEY_REQUESTS).chain(of_files);
+    let of_signals = if keeps_signals_in { &[] } else { SIGNAL_REQUESTS };
+    let requests = TERMINAL_REQUESTS.iter().chain(KEY_REQUESTS).chain(of_files).chain(of_signals);
     let requests = requests.map(|(request, _)| lower_half(*request)).collect();
     rules.insert(libc::SYS_ioctl, vec![vec![Condition::OneOf(1, Mask::All, requests)]]);
-    rules.insert(libc::SYS_fcntl, leases());
+    let mut of_descriptors = notices();
+    if !keeps_signals_in {
+        of_descriptors.push(vec![is(1, libc::F_SETFL), Condition::AnyBit(2, O_ASYNC)]);
+    }
+    rules.insert(libc::SYS_fcntl, of_descriptors);
     rules.insert(libc::SYS_socketpair, pairs());
     rules
 }
@@ -540,15 +474,20 @@ fn loose_type() -> Condition {
     Condition::NoneOf(1, Mask::Only(TYPE), connected.to_vec())
 }
 
-/// Who holds a lease on a file is asked before others open it, and they wait; signals tell of changes.
-/// To read a file is enough for both. Giving up a lease is giving up nothing.
-fn leases() -> Vec<Rule> {
+/// Who holds a lease on a file is asked before others open it, and they wait; signals tell of changes; and what is said of
+/// how long its contents last, everybody is told who asks. To read a file is enough for all of them. Giving up a lease is
+/// giving up nothing.
+fn notices() -> Vec<Rule> {
     /// Of Linux 6.19: a lease on a directory too. What kind is in memory.
     const F_SETDELEG: i32 = 1024 + 16;
+    const F_SET_RW_HINT: i32 = 1024 + 12;
+    const F_SET_FILE_RW_HINT: i32 = 1024 + 14;
     vec![
         vec![is(1, libc::F_SETLEASE), is_not(2, libc::F_UNLCK)],
         vec![is(1, libc::F_NOTIFY)],
         vec![is(1, F_SETDELEG)],
+        vec![is(1, F_SET_RW_HINT)],
+        vec![is(1, F_SET_FILE_RW_HINT)],
     ]
 }
 

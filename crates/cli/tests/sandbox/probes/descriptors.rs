@@ -104,7 +104,16 @@ pub(super) const CASES: &[Case] = &[
          t(lambda: fcntl.fcntl(readable(OUT), fcntl.F_NOTIFY, fcntl.DN_MODIFY))",
         "EPERM EAGAIN|EACCES|EINVAL EPERM",
     )
-    .seen(&[("use", "a lease or notice of changes", super::NEVER)]),
+    .seen(&[("use", "a lease, hint or notice of changes", super::NEVER)]),
+    // How long its contents last, says the file to everybody.
+    Case::new(
+        "hinted",
+        "hint = struct.pack('Q', 5)\n\
+         for request in (1036, 1038):\n    \
+         t(lambda: fcntl.fcntl(readable(), request, hint))",
+        "EPERM EPERM",
+    )
+    .seen(&[("use", "a lease, hint or notice of changes", super::NEVER)]),
     Case::new(
         "punched",
         "libc.fallocate.argtypes = [ctypes.c_int, ctypes.c_int, ctypes.c_long, ctypes.c_long]\n\

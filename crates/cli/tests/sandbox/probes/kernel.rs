@@ -166,6 +166,12 @@ for request in (0x4b32, 0x4b65, 0x4b4b, 0x4bfb, 0x4b4d, 0x4b63, 0x4b52, 0x4b36):
             ("use", "KDKBDREP", NEVER),
             ("use", "KDENABIO", NEVER),
         ]),
+        // A path in there is one that a supervisor cannot read.
+        Case::new("secret-memory", "t(lambda: sc('memfd_secret', 0))", "EPERM").seen(&[(
+            "use",
+            "memfd_secret",
+            NEVER,
+        )]),
         // A read-only mount is no obstacle to them.
         Case::new(
             "keys-of-encrypted-files",

@@ -44,7 +44,7 @@ NUMBERS = {
     "sysfs": (139, None), "socket": (41, 198), "socketpair": (53, 199), "sendmmsg": (307, 269),
     "getpid": (39, 172), "fchmod": (91, 52), "sched_setaffinity": (203, 122),
     "sched_setscheduler": (144, 119), "lsm_set_self_attr": (460, 460),
-    "mq_timedreceive": (243, 183),
+    "mq_timedreceive": (243, 183), "memfd_secret": (447, 447),
 }
 COLUMN = {"x86_64": 0, "aarch64": 1}[os.uname().machine]
 

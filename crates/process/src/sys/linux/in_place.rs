@@ -21,8 +21,9 @@ use rustix::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd, RawFd};
 use rustix::fs::{Mode as FileMode, OFlags, fchmod, fcntl_getfl, fcntl_setfl, fstat};
 use rustix::io::Errno;
 use rustix::net::{SendFlags, send};
-use rustix::process::{Signal, WaitOptions, kill_process, waitpid};
-use rustix::termios::{Action, OptionalActions, Termios, tcflow, tcgetattr, tcsetattr};
+use rustix::process::{Pid, Signal, WaitOptions, kill_process, test_kill_process_group, waitpid};
+use rustix::termios::{Action, OptionalActions, Termios};
+use rustix::termios::{tcflow, tcgetattr, tcgetpgrp, tcsetattr, tcsetpgrp};
 use sandgate_sandbox::ExecEnv;
 use sandgate_sandbox::linux::{Cage, Mode, Of, Reservations, Site};
 use std::io;
@@ -95,6 +96,7 @@ struct Terminal {
     number: usize,
     settings: Termios,
     mode: FileMode,
+    foreground: Option<Pid>,
 }
 
 impl Terminal {
@@ -104,7 +106,8 @@ impl Terminal {
             with_stream(number, |stream| {
                 let settings = tcgetattr(stream).ok()?;
                 let mode = FileMode::from_raw_mode(fstat(stream).ok()?.st_mode);
-                Some(Self { number, settings, mode })
+                let foreground = tcgetpgrp(stream).ok();
+                Some(Self { number, settings, mode, foreground })
             })
         })
     }
@@ -119,6 +122,13 @@ impl Terminal {
             // Output that a command has stopped goes on by this call only. What the person has stopped by a
             // key stays so.
             let _ = tcflow(stream, Action::OOn);
+            // Nobody could read from it while a group is in the foreground that has ended.
+            let has_ended = |group| test_kill_process_group(group) == Err(Errno::SRCH);
+            if let Some(before) = self.foreground
+                && tcgetpgrp(stream).is_ok_and(|now| now != before && has_ended(now))
+            {
+                let _ = tcsetpgrp(stream, before);
+            }
             if tcgetattr(stream).is_ok_and(|now| !is_same(&now, &self.settings)) {
                 let _ = tcsetattr(stream, OptionalActions::Flush, &self.settings);
             }

@@ -3,7 +3,8 @@
 use super::listeners::is_descendant;
 use super::text::PathText;
 use super::{Answer, Scope, syscall_name};
-use crate::linux::seccomp::{FILE_REQUESTS, KEY_REQUESTS, TERMINAL_REQUESTS, rescheduled};
+use crate::linux::requests;
+use crate::linux::seccomp::rescheduled;
 use crate::sys::notify::Asked;
 use rustix::io::Errno;
 use sandgate_protocol::{DenialRule, DeniedOperation as Operation};
@@ -58,11 +59,12 @@ pub(super) fn refuse(scope: &Scope<'_>, asked: &Asked, target: &mut PathText) ->
         }
         libc::SYS_ioctl => {
             let request = second & u64::from(u32::MAX);
-            let mut all = TERMINAL_REQUESTS.iter().chain(KEY_REQUESTS).chain(FILE_REQUESTS);
-            let known = all.find(|(known, _)| *known == request);
-            target.write_str(known.map_or("ioctl", |(_, name)| name))
+            target.write_str(requests::name(request).unwrap_or("ioctl"))
         }
-        libc::SYS_fcntl => target.write_str("a lease or notice of changes"),
+        libc::SYS_fcntl if second & u64::from(u32::MAX) == libc::F_SETFL as u64 => {
+            target.write_str("signals about a descriptor")
+        }
+        libc::SYS_fcntl => target.write_str("a lease, hint or notice of changes"),
         libc::SYS_clone => target.write_str("clone with a new namespace"),
         libc::SYS_setpriority if first & u64::from(u32::MAX) != 0 => {
             target.write_str("setpriority of a group or user")

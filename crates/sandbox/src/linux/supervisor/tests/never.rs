@@ -1,7 +1,8 @@
 //! Calls that nothing in the cage may make.
 
 use super::{LANDLOCK, NAMESPACES, Setting, Supervision, World, is_possible, run};
-use crate::linux::seccomp::{TERMINAL_REQUESTS, told_calls};
+use crate::linux::requests::TERMINAL_REQUESTS;
+use crate::linux::seccomp::told_calls;
 use crate::linux::supervisor::syscall_name;
 use crate::sys::probe::{Argument, call};
 use rustix::io::Errno;
