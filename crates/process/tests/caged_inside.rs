@@ -217,7 +217,8 @@ def replace(number):
     try:
         os.dup2(null, number)
     except OSError as error:
-        assert error.errno == errno.EBUSY, error
+        if error.errno != errno.EBUSY:
+            os.write(1, b"not replaced: %d" % error.errno)
 def juggle():
     while True:
         client = socket.socket(socket.AF_UNIX)

@@ -307,6 +307,18 @@ tried(lambda: fcntl.fcntl(one, fcntl.F_SETFL, os.O_NONBLOCK))'";
     assert!(outcome.stderr.contains("use FIOASYNC"), "{outcome:?}");
 }
 
+/// Every Java and every debugger does, and goes on without.
+#[test]
+fn nothing_is_told_of_what_programs_try_at_every_start() {
+    let cage = Cage::new();
+    let script = "echo 51 > /proc/self/coredump_filter; : 3<> /proc/self/mem; \
+                  echo 1 > /proc/self/oom_score_adj";
+    let outcome = cage.run_with(&["--full-auto", "--log-denials"], script);
+    let told: Vec<_> = outcome.stderr.lines().filter(|line| line.contains("blocked")).collect();
+    assert_eq!(told.len(), 1, "{outcome:?}");
+    assert!(told.iter().all(|line| line.contains("oom_score_adj")), "{outcome:?}");
+}
+
 /// spec SANDBOX.55: When the command has ended, output that it has stopped goes on, and the standard
 /// streams wait, or do not, as they did before.
 #[test]

@@ -279,7 +279,7 @@ mod tests {
     use crate::Layout;
     use sandgate_protocol::WritableRoot;
 
-    /// spec SANDBOX.103: Where namespaces are refused, nothing runs that could write to such a mount.
+    /// spec SANDBOX.103: Where namespaces are refused, nothing runs that could write to a mount of the kernel's own.
     #[test]
     fn without_namespaces_nothing_is_entered_that_has_mounts_of_the_kernels() {
         let directory = tempfile::tempdir().unwrap();

@@ -17,7 +17,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
 /// The most instructions that all filters of a cage have together: a sixth more than they need.
-const MAX_CODE: usize = 1024;
+const MAX_CODE: usize = 1536;
 
 /// The inside of a cage: the paths of its roots and then those of its sockets, each ended by a NUL, and all else.
 pub type Inside = WithBytes<Terms>;

@@ -74,56 +74,39 @@ fn run(program: &[sock_filter], seen: Seen) -> u32 {
     }
 }
 
-/// Says what a table means, with a program for each case.
-struct Judge(BTreeMap<u32, Vec<Program>>);
+/// Says what a table means, with a program for each condition.
+struct Judge(BTreeMap<u32, Vec<(Vec<Program>, Answer)>>);
 
 impl Judge {
     fn new(table: &Table) -> Self {
         let programs = table.iter().map(|(number, cases)| {
-            let programs = cases.iter().map(|case| compiled(*number, case));
-            (u32::try_from(*number).unwrap(), programs.collect())
+            let case = |case: &Case| {
+                let conditions = case.when.iter().map(|condition| compiled(*number, condition));
+                (conditions.collect(), case.answer)
+            };
+            (u32::try_from(*number).unwrap(), cases.iter().map(case).collect())
         });
         Self(programs.collect())
     }
 
-    /// What becomes of a call. It is a word of the judge only for what the table names.
+    /// What becomes of a call: what the first case says of which all conditions hold.
     fn answer(&self, seen: Seen) -> u32 {
-        let cases = self.0.get(&seen.number).into_iter().flatten();
-        let mut answers = cases.map(|program| run(program, seen));
-        answers.find(|answer| *answer != libc::SECCOMP_RET_ALLOW).unwrap_or(libc::SECCOMP_RET_ALLOW)
+        let holds = |program: &Program| run(program, seen) != libc::SECCOMP_RET_ALLOW;
+        let mut cases = self.0.get(&seen.number).into_iter().flatten();
+        let first = cases.find(|(conditions, _)| conditions.iter().all(holds));
+        first.map_or(libc::SECCOMP_RET_ALLOW, |(_, answer)| answer.value())
     }
 }
 
-fn compiled(number: libc::c_long, case: &Case) -> Program {
-    let action = match case.answer {
-        Answer::Error(errno) => SeccompAction::Errno(errno.cast_unsigned()),
-        // It has no word for that.
-        Answer::Ask => SeccompAction::Trap,
-    };
+/// A program that allows a call unless the condition holds.
+fn compiled(number: libc::c_long, condition: &Condition) -> Program {
     let arch = TargetArch::try_from(std::env::consts::ARCH).unwrap();
-    let rules = BTreeMap::from([(number, rules(&case.when))]);
-    let filter = SeccompFilter::new(rules, SeccompAction::Allow, action, arch).unwrap();
-    let steps = BpfProgram::try_from(filter).unwrap().into_iter().map(|step| {
-        let is_trap = step.code == 0x06 && step.k == libc::SECCOMP_RET_TRAP;
-        let k = if is_trap { libc::SECCOMP_RET_USER_NOTIF } else { step.k };
-        sock_filter { code: step.code, jt: step.jt, jf: step.jf, k }
-    });
-    steps.collect()
-}
-
-/// Every way to choose one of the alternatives of each condition.
-fn rules(when: &[Condition]) -> Vec<SeccompRule> {
-    let mut chosen: Vec<Vec<SeccompCondition>> = vec![Vec::new()];
-    for condition in when {
-        let alternatives = alternatives(condition);
-        let with = |so_far: &Vec<SeccompCondition>| {
-            let so_far = so_far.clone();
-            alternatives.iter().map(move |one| [so_far.as_slice(), one.as_slice()].concat())
-        };
-        chosen = chosen.iter().flat_map(with).collect();
-    }
-    let chosen = chosen.into_iter().filter(|all| !all.is_empty());
-    chosen.map(|all| SeccompRule::new(all).unwrap()).collect()
+    let one_of = alternatives(condition).into_iter().filter(|all| !all.is_empty());
+    let rules = one_of.map(|all| SeccompRule::new(all).unwrap()).collect();
+    let (rules, otherwise) = (BTreeMap::from([(number, rules)]), SeccompAction::Allow);
+    let filter = SeccompFilter::new(rules, otherwise, SeccompAction::Trap, arch).unwrap();
+    let steps = BpfProgram::try_from(filter).unwrap().into_iter();
+    steps.map(|step| sock_filter { code: step.code, jt: step.jt, jf: step.jf, k: step.k }).collect()
 }
 
 /// A condition as one of several, each of which is that some hold together.

@@ -7,7 +7,10 @@
 
 use super::CageError;
 use super::program::{Answer, Case, Condition, Mask, Program, Table, assemble};
-use super::requests::{FILE_REQUESTS, KEY_REQUESTS, SIGNAL_REQUESTS, TERMINAL_REQUESTS};
+use super::requests::{
+    ALLOWED_KINDS, FILE_REQUESTS, HARMLESS_REQUESTS, KEY_REQUESTS, KIND, Request, SIGNAL_REQUESTS,
+    STRAY_REQUESTS, TERMINAL_REQUESTS,
+};
 use super::supervisor::calls::{FILE_CALLS, GIVES_MODE, GivesMode, S_ISUID, opens_to_write};
 use sandgate_protocol::NetworkAccess;
 use std::collections::BTreeMap;
@@ -111,6 +114,12 @@ const REFUSED: &[Refused] = &[
         why: "opens files past every directory's permission",
     },
     Refused {
+        // Landlock refuses it without a word: a queue's file is beneath no root.
+        calls: calls![SYS_mq_open],
+        told: Told::Yes,
+        why: "opens what other processes of the user share",
+    },
+    Refused {
         calls: calls![SYS_memfd_secret],
         told: Told::Yes,
         why: "has memory that the kernel takes paths from and a supervisor cannot read",
@@ -167,7 +176,6 @@ const SHARED: &[Call] = calls![
     SYS_semop,
     SYS_semtimedop,
     SYS_semctl,
-    SYS_mq_open,
     SYS_mq_unlink,
     // Who can read a queue's file can open it, and take its messages.
     SYS_mq_timedsend,
@@ -323,7 +331,7 @@ pub(super) fn supervised(beneath: Beneath, network: NetworkAccess) -> Table {
     ask_about_addresses(&mut told, beneath, network);
     let mut table = with_answer(told, Answer::Ask);
     table.extend(with_answer(silent, REFUSE));
-    table.extend(absent(beneath));
+    add_absent(&mut table, beneath);
     // The supervisor looks at the addresses that sockets of this family are connected to. It does
     // not at those that datagrams are sent to, and every program that writes to the system's log
     // makes such a socket.
@@ -338,7 +346,7 @@ pub(super) fn unsupervised(beneath: Beneath, network: NetworkAccess) -> Table {
     rules.insert(libc::SYS_socket, sockets(beneath, network, &[]));
     rules.extend(GIVES_MODE.iter().map(|gives| (gives.call, vec![sets_user_id(gives)])));
     let mut table = with_answer(rules, REFUSE);
-    table.extend(absent(beneath));
+    add_absent(&mut table, beneath);
     table
 }
 
@@ -363,14 +371,19 @@ fn with_answer(rules: Rules, answer: Answer) -> Table {
 /// What is answered as if there were no such thing. What `clone3` and `openat2` would do is in memory, where no filter sees
 /// it. Kernels did not always have them, so that programs fall back to others whose arguments a filter can see: `clone` and
 /// its flags, `openat` and the mode of what it makes.
-fn absent(beneath: Beneath) -> Table {
-    let answer = |errno| vec![Case { when: Rule::new(), answer: Answer::Error(errno) }];
-    let mut table: Table =
-        [libc::SYS_clone3, libc::SYS_openat2].map(|call| (call, answer(libc::ENOSYS))).into();
-    if beneath == Beneath::LandlockOnly {
-        table.extend(ATTRIBUTES.iter().map(|call| (*call, answer(libc::EOPNOTSUPP))));
+fn add_absent(table: &mut Table, beneath: Beneath) {
+    let answer = |when, errno| Case { when, answer: Answer::Error(errno) };
+    for call in [libc::SYS_clone3, libc::SYS_openat2] {
+        table.insert(call, vec![answer(Rule::new(), libc::ENOSYS)]);
     }
-    table
+    if beneath == Beneath::LandlockOnly {
+        for call in ATTRIBUTES {
+            table.insert(*call, vec![answer(Rule::new(), libc::EOPNOTSUPP)]);
+        }
+    }
+    // Behind the cases of those that are refused.
+    let unknown = answer(unknown_request(beneath), libc::ENOTTY);
+    table.entry(libc::SYS_ioctl).or_default().push(unknown);
 }
 
 /// Whether a call leaves a program that runs as its owner, whoever starts it. Where there is a
@@ -414,8 +427,8 @@ fn refused(beneath: Beneath, wanted: impl Fn(Told) -> bool) -> Rules {
         Beneath::LandlockOnly => FILE_REQUESTS,
     };
     let of_signals = if keeps_signals_in { &[] } else { SIGNAL_REQUESTS };
-    let requests = TERMINAL_REQUESTS.iter().chain(KEY_REQUESTS).chain(of_files).chain(of_signals);
-    let requests = requests.map(|(request, _)| lower_half(*request)).collect();
+    let requests = [TERMINAL_REQUESTS, KEY_REQUESTS, STRAY_REQUESTS, of_files, of_signals];
+    let requests = numbers(&requests);
     rules.insert(libc::SYS_ioctl, vec![vec![Condition::OneOf(1, Mask::All, requests)]]);
     let mut of_descriptors = notices();
     if !keeps_signals_in {
@@ -424,6 +437,22 @@ fn refused(beneath: Beneath, wanted: impl Fn(Told) -> bool) -> Rules {
     rules.insert(libc::SYS_fcntl, of_descriptors);
     rules.insert(libc::SYS_socketpair, pairs());
     rules
+}
+
+/// Any request but those that are known to change nothing beyond what the layers beneath hold.
+fn unknown_request(beneath: Beneath) -> Rule {
+    let allowed: &[&[Request]] = match beneath {
+        Beneath::Namespaces => &[HARMLESS_REQUESTS, FILE_REQUESTS],
+        Beneath::LandlockOnly => &[HARMLESS_REQUESTS],
+    };
+    vec![
+        Condition::NoneOf(1, Mask::Only(KIND), ALLOWED_KINDS.to_vec()),
+        Condition::NoneOf(1, Mask::All, numbers(allowed)),
+    ]
+}
+
+fn numbers(tables: &[&[Request]]) -> Vec<u32> {
+    tables.iter().copied().flatten().map(|(request, _)| lower_half(*request)).collect()
 }
 
 /// Reading costs nothing: only those opens are asked about whose flags say that something could

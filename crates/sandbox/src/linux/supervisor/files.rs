@@ -161,7 +161,10 @@ impl Files<'_> {
     fn open_old(&mut self, place: &Place, follow: Follow) -> Option<Answer> {
         let held = place.hold(follow).ok()?;
         match kind(held.as_fd())? {
-            FileType::RegularFile => self.refuse(held.as_fd(), Operation::Write),
+            FileType::RegularFile => {
+                let refused = self.refuse(held.as_fd(), Operation::Write);
+                refused.filter(|_| !is_tried_as_a_routine(self.target.as_bytes()))
+            }
             FileType::Directory | FileType::Symlink => NOTHING,
             // Nothing on a disk changes. Landlock takes such a file for one.
             FileType::Fifo if self.scope.mode == Mode::LandlockOnly => {
@@ -359,6 +362,17 @@ impl Files<'_> {
 /// Whether a path is in what the cage has of its own, where everything is allowed that is there.
 fn is_own(path: &[u8]) -> bool {
     [b"/dev".as_slice(), b"/proc"].into_iter().any(|own| is_beneath(path, own))
+}
+
+/// Whether programs open it to write whenever they start, and go on without: every Java for what goes into its cores, every
+/// debugger to look for the quickest way into a process that it may trace. Nobody traces the guard.
+fn is_tried_as_a_routine(path: &[u8]) -> bool {
+    const NAMES: [&[u8]; 2] = [b"coredump_filter", b"mem"];
+    const GUARD: &[u8] = b"1";
+    let mut parts = path.rsplit(|byte| *byte == b'/');
+    let [name, process] = [parts.next(), parts.next()].map(Option::unwrap_or_default);
+    let is_process = !process.is_empty() && process.iter().all(u8::is_ascii_digit);
+    path.starts_with(b"/proc/") && is_process && process != GUARD && NAMES.contains(&name)
 }
 
 pub(super) fn kind(held: BorrowedFd<'_>) -> Option<FileType> {

@@ -281,7 +281,7 @@ impl<'a> Supervisor<'a> {
         // What nobody was refused has not happened.
         if let Answer::Refuse { operation, rule, .. } = answer
             && heard
-            && self.evidence.is_news(operation, self.target.as_bytes())
+            && self.evidence.is_news(operation, rule, self.target.as_bytes())
         {
             let (syscall, target) = (asked.call, self.target.as_bytes());
             report(Denial { operation, rule, syscall, target });

@@ -1,7 +1,7 @@
 //! Mounts on which the cage closes nothing.
 //!
 //! Most of what a command opens to write lies in its roots. What is there, and on which mount, is told by one look, so that
-//! whoever knows the mount needs no second one. Nothing is allowed by it: a mount that is another one by now, or has become
+//! whoever knows the mount needs no second one. Nothing is allowed by what is remembered: a mount that is another one by now, or has become
 //! read-only, decides as ever, and all that is lost is a line of evidence.
 
 use rustix::fd::{BorrowedFd, OwnedFd};

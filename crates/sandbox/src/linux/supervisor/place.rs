@@ -2,7 +2,7 @@
 //!
 //! The supervisor has the same root directory and the same mounts, but another working directory,
 //! other descriptors, and is another `/proc/self`. What it finds is used to tell what the kernel
-//! will refuse, never to allow anything.
+//! will refuse. Only where Landlock is alone is something done because of it, which `changes.rs` does to what it holds.
 
 use super::mounts::{LOOK, are_one};
 use super::text::{PathText, Text};

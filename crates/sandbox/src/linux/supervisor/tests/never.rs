@@ -1,7 +1,9 @@
 //! Calls that nothing in the cage may make.
 
 use super::{LANDLOCK, NAMESPACES, Setting, Supervision, World, is_possible, run};
-use crate::linux::requests::TERMINAL_REQUESTS;
+use crate::linux::Mode;
+use crate::linux::requests::{FILE_REQUESTS, HARMLESS_REQUESTS, Request};
+use crate::linux::requests::{STRAY_REQUESTS, TERMINAL_REQUESTS};
 use crate::linux::seccomp::told_calls;
 use crate::linux::supervisor::syscall_name;
 use crate::sys::probe::{Argument, call};
@@ -89,6 +91,45 @@ fn every_request_that_changes_a_terminal_for_its_person_is_refused() {
             if is_possible(setting) {
                 let outcome = attempt_all(Setting { supervision, ..setting }, &calls);
                 assert_eq!(outcome.said, "1 ".repeat(calls.len()), "{setting:?}");
+            }
+        }
+    }
+}
+
+/// spec SANDBOX.220: A request to a file system or driver that is not known to change nothing else is answered as by one that
+/// has no such request.
+/// spec SANDBOX.221: No request removes a subvolume: the kernel would not ask on which mount it is.
+#[test]
+fn a_request_is_made_only_if_it_is_known() {
+    /// Of file systems that come: the next free number of btrfs, and kinds that nobody has.
+    const UNKNOWN: &[Request] = &[(0x9450, "?"), (0xdf02, "?"), (0x4004_f5ff, "?"), (0x1272, "?")];
+    const TERMINALS_AND_SOCKETS: &[Request] =
+        &[(0x5401, "TCGETS"), (0x541b, "FIONREAD"), (0x5421, "FIONBIO"), (0x8912, "SIOCGIFCONF")];
+    let [refused, no_such, no_descriptor] = ["1 ", "25 ", "9 "];
+    for supervision in [Supervision::Full, Supervision::None] {
+        for setting in [NAMESPACES, LANDLOCK] {
+            if !is_possible(setting) {
+                continue;
+            }
+            let of_files = match setting.mode {
+                Mode::Namespaces => no_descriptor,
+                Mode::LandlockOnly => refused,
+            };
+            for (requests, said) in [
+                (UNKNOWN, no_such),
+                (TERMINALS_AND_SOCKETS, no_descriptor),
+                (HARMLESS_REQUESTS, no_descriptor),
+                (FILE_REQUESTS, of_files),
+                (STRAY_REQUESTS, refused),
+            ] {
+                let arguments: Vec<[i64; 3]> = requests
+                    .iter()
+                    .map(|(request, _)| [-1, i64::try_from(*request).unwrap(), 0])
+                    .collect();
+                let calls: Vec<(libc::c_long, &[i64])> =
+                    arguments.iter().map(|each| (libc::SYS_ioctl, &each[..])).collect();
+                let outcome = attempt_all(Setting { supervision, ..setting }, &calls);
+                assert_eq!(outcome.said, said.repeat(requests.len()), "{setting:?} {requests:?}");
             }
         }
     }
