@@ -311,7 +311,7 @@ tried(lambda: fcntl.fcntl(one, fcntl.F_SETFL, os.O_NONBLOCK))'";
 #[test]
 fn nothing_is_told_of_what_programs_try_at_every_start() {
     let cage = Cage::new();
-    let script = "echo 51 > /proc/self/coredump_filter; : 3<> /proc/self/mem; \
+    let script = "echo 51 > /proc/self/coredump_filter; true 3<> /proc/self/mem; \
                   echo 1 > /proc/self/oom_score_adj";
     let outcome = cage.run_with(&["--full-auto", "--log-denials"], script);
     let told: Vec<_> = outcome.stderr.lines().filter(|line| line.contains("blocked")).collect();
