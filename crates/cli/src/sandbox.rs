@@ -264,7 +264,8 @@ fn run(
         let _ = io::stderr().write_all(&notes::unconfined());
     }
     let is_read_only = policy == SandboxPolicy::ReadOnly;
-    let request = TerminalRequest { command, policy, workspace, env };
+    let request =
+        TerminalRequest { command, policy, workspace, env, config_home: settings::config_home() };
     match run_in_terminal_as_person(request, head_start) {
         Ok(outcome) => {
             // Whoever closed standard error does not want to know.

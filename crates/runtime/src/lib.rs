@@ -55,6 +55,7 @@ mod git;
 mod locks;
 mod observe;
 mod orchestrator;
+mod ours;
 mod outcome;
 mod own_program;
 #[cfg(unix)]

@@ -13,6 +13,7 @@ mod honest;
 mod many;
 mod names;
 mod network;
+mod ours;
 mod probes;
 mod processes;
 #[path = "../support/report.rs"]
