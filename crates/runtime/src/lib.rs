@@ -111,7 +111,7 @@ pub use telemetry::{
     telemetry_preview,
 };
 pub use terminal::{TerminalOutcome, TerminalRequest};
-pub use terminal::{enforcement, run_in_terminal_as_person, unfinished_roots};
+pub use terminal::{could_write, enforcement, run_in_terminal_as_person, unfinished_roots};
 pub use tools::{
     AskedCommand, CheckedPatch, PatchApproval, ToolFuture, ToolHandler, ToolInvocation, ToolKind,
     ToolRegistry, ToolResult, ToolSpec,

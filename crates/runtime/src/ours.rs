@@ -55,8 +55,8 @@ impl Ours {
     }
 }
 
-/// Whether commands that may write to these could write to a directory if nobody kept them from it.
-fn is_in_reach(directory: &Path, writable: &[PathBuf]) -> bool {
+/// Whether commands that may write to these could write to a directory or file if nobody kept them from it.
+pub(crate) fn is_in_reach(directory: &Path, writable: &[PathBuf]) -> bool {
     // As far as it is there; what is not can be made.
     let there = directory.ancestors().find_map(|above| dunce::canonicalize(above).ok());
     let lies_in =

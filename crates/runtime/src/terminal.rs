@@ -75,6 +75,20 @@ pub fn unfinished_roots(
     Ok(layout.unfinished().to_vec())
 }
 
+/// Whether a command with this policy could write to a path, which has no links in it. What is protected inside of a
+/// root counts as well.
+pub fn could_write(
+    policy: &SandboxPolicy,
+    workspace: &Path,
+    env: &BTreeMap<OsString, OsString>,
+    path: &Path,
+) -> bool {
+    match policy {
+        SandboxPolicy::DangerFullAccess | SandboxPolicy::ExternalSandbox { .. } => true,
+        _ => crate::ours::is_in_reach(path, &crate::ours::writable(policy, workspace, env)),
+    }
+}
+
 /// Runs a command that the person at the keyboard typed, confined as its policy says, with this
 /// program's standard streams and terminal.
 ///

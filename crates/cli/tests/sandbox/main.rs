@@ -10,6 +10,7 @@ mod escape;
 mod evidence;
 mod files;
 mod honest;
+mod last;
 mod many;
 mod names;
 mod network;
