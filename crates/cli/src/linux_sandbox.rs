@@ -2,7 +2,7 @@
 //! programs that have a policy as JSON rather than a person's options.
 
 use crate::arguments::as_text;
-use crate::sandbox::{Confined, Report, SandboxArguments};
+use crate::sandbox::{Confined, Report, SandboxArguments, Told};
 use clap::error::ErrorKind;
 use clap::{CommandFactory as _, Parser};
 use sandgate_protocol::SandboxPolicy;
@@ -64,7 +64,8 @@ fn understand(Cli { policy, command }: Cli) -> Result<SandboxArguments, clap::Er
     let command = as_text("sandbox", command)?;
     let workspace = PathBuf::from(".");
     let confined = Confined::Exactly(policy);
-    Ok(SandboxArguments::Run { command, confined, workspace, report: Report::IfItFailed })
+    let told = Told { report: Report::IfItFailed, file: None };
+    Ok(SandboxArguments::Run { command, confined, workspace, told })
 }
 
 #[cfg(test)]

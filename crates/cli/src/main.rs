@@ -20,6 +20,7 @@ mod daemon;
 mod decide;
 mod demo;
 mod doctor;
+mod evidence;
 mod exec;
 mod exit;
 mod generate;

@@ -4,6 +4,7 @@
 //! namespaces of the cage are made while the command line and the settings are read.
 
 use crate::arguments::{as_text, usage_error};
+use crate::evidence::{ReportFile, UnknownLine, say_last};
 use crate::session::with_options;
 use crate::settings::{self, CliSettings, SettingsError};
 use crate::trust::Asked;
@@ -25,11 +26,17 @@ Examples:
   sandgate sandbox --full-auto -- cargo test                writes here and in /tmp
   sandgate sandbox --full-auto --writable ../out -- make    and there
   sandgate sandbox --full-auto --log-denials -- ./install   says what was blocked
+  sandgate sandbox --report ../end.json -- ./install        so that a program can rely on it
   sandgate sandbox --status                                 what this machine can enforce
   sandgate sandbox --status --full-auto                     and what of the roots was not searched
 
-Exit codes: the command's own; 128+N if signal N ended it; 125 if the sandbox could not be set up;
-126 if the program cannot be executed; 127 if there is none; 2 if this command line makes no sense.";
+A report that the command had no part in is that of --report. On standard error, which it holds, the
+report is the last line all the same: it begins a line of its own, after an empty one where it is not
+known whether the command's last line has ended.
+
+Exit codes: the command's own; 128+N if signal N ended it; 125 if the sandbox could not be set up, or
+the report that was asked for could not be written; 126 if the program cannot be executed; 127 if
+there is none; 2 if this command line makes no sense.";
 
 /// What may follow `sandgate sandbox`.
 #[derive(Debug, clap::Args)]
@@ -77,6 +84,11 @@ pub(crate) struct CliSandbox {
     #[arg(long)]
     json: bool,
 
+    /// Report how the command ended, as JSON, to this file, which the command can neither write to
+    /// nor hold
+    #[arg(long, value_name = "FILE", conflicts_with = "status")]
+    report: Option<PathBuf>,
+
     #[command(flatten)]
     settings: CliSettings,
 }
@@ -116,6 +128,27 @@ pub(crate) enum Report {
     DenialsAndJson,
 }
 
+/// What is said about a command once it has ended, and where.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Told {
+    /// On standard error.
+    pub(crate) report: Report,
+    /// The file that all of it is written to for a program.
+    pub(crate) file: Option<PathBuf>,
+}
+
+impl Told {
+    /// The option that asks for something which only a sandbox can tell.
+    fn option(&self) -> Option<&'static str> {
+        match self.report {
+            _ if self.file.is_some() => Some("--report"),
+            Report::IfItFailed => None,
+            Report::Denials => Some("--log-denials"),
+            Report::Json | Report::DenialsAndJson => Some("--json"),
+        }
+    }
+}
+
 /// What a command may touch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Mode {
@@ -131,7 +164,7 @@ pub(crate) enum Mode {
 #[derive(Debug)]
 pub(crate) enum SandboxArguments {
     /// Run a command.
-    Run { command: Vec<String>, confined: Confined, workspace: PathBuf, report: Report },
+    Run { command: Vec<String>, confined: Confined, workspace: PathBuf, told: Told },
     /// Say what can be enforced, and what of the roots of a policy in a workspace is not searched.
     Status { confined: Confined, workspace: PathBuf, json: bool },
 }
@@ -185,8 +218,10 @@ pub(crate) fn understand(cli: CliSandbox) -> Result<SandboxArguments, clap::Erro
         (false, true) => Report::Denials,
         (false, false) => Report::IfItFailed,
     };
-    if cfg!(not(target_os = "linux")) && report != Report::IfItFailed {
-        let option = if cli.json { "--json" } else { "--log-denials" };
+    let told = Told { report, file: cli.report };
+    if cfg!(not(target_os = "linux"))
+        && let Some(option) = told.option()
+    {
         let message = format!("{option} works on Linux only: nobody here tells what was blocked");
         return Err(usage_error("sandbox", ErrorKind::InvalidValue, message));
     }
@@ -198,9 +233,8 @@ pub(crate) fn understand(cli: CliSandbox) -> Result<SandboxArguments, clap::Erro
             let message = format!("{option} needs --sandbox workspace-write");
             return Err(usage_error("sandbox", ErrorKind::ArgumentConflict, message));
         }
-        Mode::DangerFullAccess if report != Report::IfItFailed => {
-            let option = if cli.json { "--json" } else { "--log-denials" };
-            let message = format!("{option} needs a sandbox that could block something");
+        Mode::DangerFullAccess if told.option().is_some() => {
+            let message = nothing_to_tell(told.option().unwrap_or_default());
             return Err(usage_error("sandbox", ErrorKind::ArgumentConflict, message));
         }
         Mode::ReadOnly | Mode::DangerFullAccess => {}
@@ -215,7 +249,11 @@ pub(crate) fn understand(cli: CliSandbox) -> Result<SandboxArguments, clap::Erro
         return Ok(SandboxArguments::Status { confined, workspace, json: cli.json });
     }
     let command = as_text("sandbox", command)?;
-    Ok(SandboxArguments::Run { command, confined, workspace, report })
+    Ok(SandboxArguments::Run { command, confined, workspace, told })
+}
+
+fn nothing_to_tell(option: &str) -> String {
+    format!("{option} needs a sandbox that could block something")
 }
 
 /// Begins with what every confined command needs, if this program's own command line looks as if there
@@ -245,8 +283,8 @@ pub(crate) fn sandbox(arguments: SandboxArguments, head_start: HeadStart) -> Exi
                 Err(error) => say_error(&error),
             }
         }
-        SandboxArguments::Run { command, workspace, report, .. } => {
-            run(command, policy, workspace, report, head_start)
+        SandboxArguments::Run { command, workspace, told, .. } => {
+            run(command, policy, workspace, &told, head_start)
         }
     };
     ExitCode::from(code)
@@ -256,26 +294,57 @@ fn run(
     command: Vec<String>,
     policy: SandboxPolicy,
     workspace: PathBuf,
-    report: Report,
+    told: &Told,
     head_start: HeadStart,
 ) -> u8 {
     let env = std::env::vars_os().collect();
     if policy == SandboxPolicy::DangerFullAccess {
+        if let Some(option) = told.option() {
+            return SettingsError::usage(nothing_to_tell(option)).tell();
+        }
         let _ = io::stderr().write_all(&notes::unconfined());
     }
+    let open = |path: &PathBuf| ReportFile::open(path, &policy, &workspace, &env);
+    let file = match told.file.as_ref().map(open).transpose() {
+        Ok(file) => file,
+        Err(why) => return SettingsError::failed(why).tell(),
+    };
     let is_read_only = policy == SandboxPolicy::ReadOnly;
-    let request = TerminalRequest { command, policy, workspace, env };
+    let config_home = settings::config_home();
+    let request = TerminalRequest { command, policy, workspace, env, config_home };
     match run_in_terminal_as_person(request, head_start) {
-        Ok(outcome) => {
-            // Whoever closed standard error does not want to know.
-            let _ = io::stderr().write_all(&said_of(&outcome, report));
-            if is_read_only && report.is_for_person(&outcome) && would_write(&outcome.denials) {
-                let how = "to let it write here: --full-auto, and --writable DIR elsewhere";
-                let _ = io::stderr().write_all(&notes::hint(how));
-            }
-            exit::of_code(outcome.exit_code)
-        }
+        Ok(outcome) => tell(&outcome, told.report, file, is_read_only),
         Err(error) => say_error(&error),
+    }
+}
+
+/// Says how the command ended, and gives the exit code for it: its own, if all was told that was asked for.
+fn tell(
+    outcome: &TerminalOutcome,
+    report: Report,
+    file: Option<ReportFile>,
+    is_read_only: bool,
+) -> u8 {
+    let filed = file.map_or(Ok(()), |file| file.write(as_json(&Ended::from(outcome)).as_bytes()));
+    let mut said = said_of(outcome, report);
+    if is_read_only && report.is_for_person(outcome) && would_write(&outcome.denials) {
+        said.extend(notes::hint("to let it write here: --full-auto, and --writable DIR elsewhere"));
+    }
+    let line = match report {
+        Report::Json | Report::DenialsAndJson => UnknownLine::IsEnded,
+        Report::Denials | Report::IfItFailed => UnknownLine::GoesOn,
+    };
+    // Who has closed standard error and asked for nothing does not want to know.
+    let said = say_last(&said, line).or_else(|error| match report {
+        Report::IfItFailed => Ok(()),
+        _ => Err(error),
+    });
+    match filed.and(said) {
+        Err(error) => {
+            let why = format!("the command has ended, and its report cannot be written: {error}");
+            SettingsError::failed(why).tell()
+        }
+        Ok(()) => exit::of_code(outcome.exit_code),
     }
 }
 

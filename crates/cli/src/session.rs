@@ -178,8 +178,7 @@ impl CliSession {
         if let Ok(program) = std::env::current_exe() {
             config.keeping = Keeping::ByDaemon { program };
         }
-        config.snapshot =
-            settings.shell_snapshot().map(|timeout| SnapshotOptions { timeout, directory: None });
+        config.snapshot = settings.shell_snapshot().map(|timeout| SnapshotOptions { timeout });
         config.audit = Some(audit(&settings));
         if let Some(tokens) = settings.output_tokens() {
             config.model_format = ModelFormat::new(tokens);

@@ -138,7 +138,7 @@ fn rules_of(loaded: &Loaded) -> Rules {
     for file in loaded.config.rules_files() {
         match named_rules(file) {
             Ok(rules) => {
-                let in_reach = is_in_reach(file, loaded);
+                let in_reach = loaded.is_in_reach(file);
                 if in_reach && rules.iter().any(is_allowing) {
                     warn(&format!(
                         "what {} allows does not count: commands may write where it is; keep it in \
@@ -178,22 +178,6 @@ fn named_rules(file: &Path) -> Result<Vec<Rule>, String> {
         return Err(format!("cannot open {}: there is no such file", file.display()));
     };
     Rules::parse(&text, &file.display().to_string()).map_err(|error| error.to_string())
-}
-
-/// Whether commands here could have written a file, so that what stands in it need not be the person's.
-fn is_in_reach(file: &Path, loaded: &Loaded) -> bool {
-    let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
-    let file = real(file);
-    // These are read-only for every command.
-    let settings = [config_home(), Some(loaded.project.root.join(".codex"))];
-    if settings.iter().flatten().any(|directory| file.starts_with(real(directory))) {
-        return false;
-    }
-    let own = loaded.config.settings().sandbox_workspace_write.as_ref();
-    let named = own.and_then(|own| own.writable_roots.as_deref()).unwrap_or_default();
-    let temporary = [PathBuf::from("/tmp"), std::env::temp_dir()];
-    let mut roots = named.iter().chain(&temporary).chain([&loaded.project.root]);
-    roots.any(|root| file.starts_with(real(root)))
 }
 
 fn is_allowing(rule: &Rule) -> bool {

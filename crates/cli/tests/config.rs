@@ -319,6 +319,66 @@ fn a_rules_file_that_commands_can_write_allows_nothing() {
     assert!(listed().contains("npm") && listed().contains("make"), "{}", listed());
 }
 
+/// spec CONFIG.58: Where a link leads from the person's file out of their settings, to where commands may write,
+/// only what it makes stricter counts, whatever is in it, and a line says so; elsewhere, and where the whole of
+/// the directory is a link, all of it counts.
+#[cfg(unix)]
+#[test]
+fn a_linked_file_that_commands_can_write_loosens_nothing() {
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
+    let place = Place { world: World::elsewhere() };
+    let path = |name: &str| place.world.path(name);
+    let rules = "[[rule]]\nprefix = [\"make\"]\ndecision = \"allow\"\n\
+                 [[rule]]\nprefix = [\"npm\"]\ndecision = \"forbid\"\n";
+    let settings = format!(
+        "sandbox_mode = \"danger-full-access\"\napproval_policy = \"never\"\nsandbox_require_full = true\n\
+         rules = [{:?}]\n[projects.{:?}]\ntrust_level = \"trusted\"\n",
+        path("other/team.toml"),
+        path("dotfiles"),
+    );
+    place.write("dotfiles/codex/config.toml", &settings);
+    place.write("other/team.toml", rules);
+    for name in ["dotfiles/codex/config.toml", "other/team.toml"] {
+        fs::set_permissions(path(name), fs::Permissions::from_mode(0o600)).unwrap();
+    }
+    for directory in ["tmp", ".codex", "project"] {
+        fs::create_dir(path(directory)).unwrap();
+    }
+    symlink("../dotfiles/codex/config.toml", path(".codex/config.toml")).unwrap();
+    let sandgate = |directory: &str, words: &[&str]| {
+        let mut command = place.world.program(words);
+        command.current_dir(path(directory)).env("TMPDIR", path("tmp"));
+        support::Running::start(&mut command).wait()
+    };
+    let holds = |directory: &str, expected: [&str; 2], told: bool| {
+        let shown = sandgate(directory, &["config", "show"]);
+        for line in expected.into_iter().chain(["sandbox_require_full = true"]) {
+            let has_line = shown.stdout().lines().any(|shown| shown == line);
+            assert!(has_line, "{directory}: {line}: {shown:?}");
+        }
+        let listed = sandgate(directory, &["policy", "list"]);
+        assert!(listed.stdout().contains("npm"), "{directory}: {listed:?}");
+        assert_eq!(listed.stdout().contains("make"), !told, "{directory}: {listed:?}");
+        assert_eq!(
+            listed.stderr.contains("only what it makes stricter counts"),
+            told,
+            "{listed:?}"
+        );
+    };
+    let strict = ["sandbox_mode = \"read-only\"", "approval_policy = \"untrusted\""];
+    let loose = ["sandbox_mode = \"danger-full-access\"", "approval_policy = \"never\""];
+    for directory in ["dotfiles", "dotfiles/codex", ""] {
+        holds(directory, strict, true);
+    }
+    let outcome = sandgate("dotfiles", &["run", "--", "touch ../written"]);
+    assert!(outcome.code != Some(0) && !path("written").exists(), "{outcome:?}");
+    holds("project", loose, false);
+
+    fs::rename(path(".codex"), path("codex-before")).unwrap();
+    symlink("dotfiles/codex", path(".codex")).unwrap();
+    holds("dotfiles", loose, false);
+}
+
 /// spec CONFIG.47: `sandgate sandbox` may only read unless an option, `-c` or a profile says otherwise,
 /// and what `workspace-write` means is in the settings.
 #[test]

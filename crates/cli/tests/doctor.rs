@@ -105,6 +105,23 @@ fn what_is_wrong_is_told_with_what_to_do() {
     assert!(provider.contains("OPENAI_API_KEY"), "{provider}");
 }
 
+/// spec DOC.10: Where a link leads from the person's file out of their settings, it is told where to, and what of it
+/// counts there.
+#[cfg(unix)]
+#[test]
+fn where_the_settings_lead_is_told() {
+    let world = World::new();
+    let means = || {
+        let outcome = world.sandgate(&["doctor", "--json", "--offline"]);
+        check(&report(&outcome), "config.toml")["means"].to_string()
+    };
+    assert!(!means().contains("leads to"), "{}", means());
+    fs::rename(world.path(".codex/config.toml"), world.path("config.toml")).unwrap();
+    std::os::unix::fs::symlink("../config.toml", world.path(".codex/config.toml")).unwrap();
+    let target = world.path("config.toml").canonicalize().unwrap();
+    assert!(means().contains(&format!("it leads to {}: ", target.display())), "{}", means());
+}
+
 /// spec DOC.7: A file that is not in order is shown with the line that is wrong, once and as it stands there.
 #[test]
 fn a_line_that_is_wrong_is_shown_as_it_stands() {

@@ -49,7 +49,7 @@ fn it_can_be_turned_off() {
             world.run(&["-c", off, "--shell", shell, "--", "echo $WHEN"]).stdout().to_owned()
         };
         assert_ne!(said(), said(), "{shell}");
-        assert!(!world.path(".cache/sandgate/snapshots").exists());
+        assert!(!world.path(".codex/snapshots").exists());
     }
 }
 
@@ -76,5 +76,48 @@ fn a_slow_start_up_file_is_told_of() {
                 "each command waits for a login shell: its start-up files took more than 700 ms";
             assert_eq!(outcome.stderr.matches(expected).count(), 1, "{shell} {outcome:?}");
         }
+    }
+}
+
+/// Changes a snapshot wherever it finds one, its checksum too, and puts one like it where others were once.
+const POISON: &str = r##"
+import glob, hashlib, json, os, shutil
+first = b"# sandgate snapshot "
+home = os.environ["HOME"]
+for file in glob.glob(home + "/.codex/snapshots/*/*") + glob.glob(home + "/.codex/snapshots/*/.z*"):
+    line, script = open(file, "rb").read().split(b"\n", 1)
+    about, script = json.loads(line[len(first):]), b"echo poison\n" + script
+    about["sha256"] = hashlib.sha256(script).hexdigest()
+    other = file.replace("/.codex/", "/.cache/sandgate/")
+    for place in (file, other):
+        try:
+            os.makedirs(os.path.dirname(place), 0o700, exist_ok=True)
+            with open(place, "wb") as new:
+                new.write(first + json.dumps(about).encode() + b"\n" + script)
+            print("wrote", place)
+        except OSError:
+            pass
+"##;
+
+/// spec SNAP.24: A snapshot lies in the person's settings, where no command can write, whoever confines it: also
+/// after a command that was at home no later one obeys anything else.
+#[test]
+fn no_command_writes_what_later_ones_obey() {
+    for (world, shell, file) in worlds() {
+        if world.other("python3").arg("--version").output().is_err() {
+            println!("SKIPPED: there is no python3 here");
+            return;
+        }
+        fs::write(file, "export SEEN=yes\n").unwrap();
+        let unconfined = ["--sandbox", "danger-full-access", "--ask-for-approval", "never"];
+        let words: Vec<&str> =
+            unconfined.into_iter().chain(["--shell", shell, "--", "echo $SEEN"]).collect();
+        assert_eq!(world.run(&words).stdout(), "yes\n");
+        let kept = fs::read_dir(world.path(".codex/snapshots")).unwrap().count();
+        assert_eq!(kept, 1, "there is something to be written");
+        let poison = ["sandbox", "--full-auto", "--", "python3", "-c", POISON];
+        let outcome = world.sandgate(&poison);
+        assert_eq!((outcome.code, outcome.stdout()), (Some(0), ""), "{shell} {outcome:?}");
+        assert_eq!(world.run(&words).stdout(), "yes\n", "{shell}");
     }
 }

@@ -145,6 +145,11 @@ impl Layer {
         Self { origin: Origin::Flag { name: flag.to_owned() }, table }
     }
 
+    /// The same source with other settings.
+    pub(crate) fn with_table(&self, table: Table) -> Self {
+        Self { origin: self.origin.clone(), table }
+    }
+
     /// Where its values come from.
     pub fn origin(&self) -> &Origin {
         &self.origin

@@ -15,6 +15,7 @@ mod load;
 mod loosen;
 mod plain;
 mod problem;
+mod reach;
 mod resolve;
 mod schema;
 mod services;
@@ -31,6 +32,7 @@ pub use load::{
 };
 pub use loosen::{Loosening, loosenings};
 pub use problem::{Fault, Problem};
+pub use reach::leads_out;
 pub use resolve::{KnownProfiles, Layers, ResolveError, Trust, resolve};
 pub use schema::schema;
 pub use services::{

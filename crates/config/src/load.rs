@@ -6,7 +6,8 @@ use crate::file::{FileError, read_own};
 use crate::layer::{Anchor, Layer, OverrideError};
 use crate::loosen::Loosening;
 use crate::problem::Problem;
-use crate::resolve::{Layers, ResolveError, Trust, resolve, would_loosen};
+use crate::reach::{Reach, leads_out};
+use crate::resolve::{Layers, ResolveError, Trust, resolve, strict_part, would_loosen};
 use crate::settings::{ProjectSettings, TrustLevel};
 use crate::trust::{Project, ProjectFile, ProjectFiles, TrustState, find_project, said_of};
 use std::io;
@@ -47,6 +48,10 @@ pub struct Loaded {
     pub notes: Vec<String>,
     /// What was read, for a preview.
     layers: Layers,
+    /// Where its commands may write.
+    reach: Reach,
+    /// Whether they could have written the person's own file.
+    held_back: bool,
 }
 
 /// A rules file of a trusted project.
@@ -98,15 +103,30 @@ pub fn load(sources: &Sources) -> Result<Loaded, ConfigError> {
     });
     let said = own.layers.said_of(&project);
     let mut notes: Vec<String> = own.warnings.iter().map(Problem::to_string).collect();
+    let held_back = own.held_back.is_some();
+    notes.extend(own.held_back);
     let mut layers = own.layers;
+    let reach = |config: &Config| Reach::new(config, sources.config_home.as_deref(), &project.root);
     if !said.is_trusted() {
         let config = resolve(&layers, Trust::Untrusted)?;
         notes.extend(config.notes().iter().cloned());
         let trust = match said.trust_level {
             Some(TrustLevel::Untrusted) => TrustState::Untrusted,
+            // An answer would be written to where it does not count.
+            _ if held_back => TrustState::Untrusted,
             _ => TrustState::Unknown,
         };
-        return Ok(Loaded { config, project, trust, rules: Vec::new(), notes, layers });
+        let reach = reach(&config);
+        return Ok(Loaded {
+            config,
+            project,
+            trust,
+            rules: Vec::new(),
+            notes,
+            layers,
+            reach,
+            held_back,
+        });
     }
     let files = ProjectFiles::read(&project.root, sources.config_home.as_deref());
     notes.extend(files.broken.iter().map(|error| format!("{error}; it is not used")));
@@ -136,10 +156,17 @@ pub fn load(sources: &Sources) -> Result<Loaded, ConfigError> {
         let seen = said.has_seen(&file);
         ProjectRulesFile { file, seen }
     });
-    Ok(Loaded { config, project, trust, rules: rules.collect(), notes, layers })
+    let (rules, reach) = (rules.collect(), reach(&config));
+    Ok(Loaded { config, project, trust, rules, notes, layers, reach, held_back })
 }
 
 impl Loaded {
+    /// Whether commands here could have written a rules file that the settings name, or the name of it, so that
+    /// what it allows need not be the person's.
+    pub fn is_in_reach(&self, rules: &Path) -> bool {
+        self.held_back || self.reach.holds(rules)
+    }
+
     /// What trusting the project would mean. The project's files are read anew, the person's are not.
     ///
     /// # Errors
@@ -221,6 +248,8 @@ impl Preview {
 struct OwnLayers {
     layers: Layers,
     warnings: Vec<Problem>,
+    /// Why only what is strict of the file counts, if that is so.
+    held_back: Option<String>,
 }
 
 impl OwnLayers {
@@ -244,8 +273,31 @@ impl OwnLayers {
             layers.overrides.push(Layer::of_override(given, anchor)?);
         }
         layers.flags.clone_from(&sources.flags);
-        Ok(Self { layers, warnings })
+        let held_back = hold_back(&mut layers, sources)?;
+        Ok(Self { layers, warnings, held_back })
     }
+}
+
+/// Takes from the person's file what would loosen anything, if a link leads to it where commands here may write:
+/// one of them could have written it. Says so.
+fn hold_back(layers: &mut Layers, sources: &Sources) -> Result<Option<String>, ResolveError> {
+    let (Some(user), Some(home)) = (&layers.user, &sources.config_home) else { return Ok(None) };
+    let file = home.join(CONFIG_FILE);
+    let Some(target) = leads_out(&file, home) else { return Ok(None) };
+    let project =
+        project_of(sources).map_or_else(|_| sources.directory.clone(), |found| found.root);
+    let config = resolve(layers, Trust::Untrusted)?;
+    if !Reach::new(&config, Some(home), &project).holds(&target) {
+        return Ok(None);
+    }
+    layers.user = Some(strict_part(user));
+    Ok(Some(format!(
+        "{} leads to {}, where commands may write, so that only what it makes stricter counts here; keep the file \
+         itself in {}, or have all of that directory be a link",
+        file.display(),
+        target.display(),
+        home.display()
+    )))
 }
 
 impl Layers {

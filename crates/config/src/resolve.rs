@@ -118,6 +118,17 @@ fn loosened(project: &Layer, layers: &Layers, base: &Table) -> Vec<Loosening> {
     found
 }
 
+/// What of the person's file counts if somebody else may have written it: what makes things stricter than they
+/// are in a directory that nobody trusts, and the rules that it names, for what they forbid.
+pub(crate) fn strict_part(user: &Layer) -> Layer {
+    let mut laid = Laid::default();
+    built_in(&mut laid, Trust::Untrusted);
+    let base = leaves_of(&laid.sum);
+    let mut leaves = leaves_of(&without(user.table(), &["profiles", "projects"]));
+    leaves.retain(|path, value| path[0] == "rules" || is_no_looser(path, value, &base));
+    user.with_table(table_of(&leaves))
+}
+
 /// What holds without the project: the defaults, and the person's file.
 fn beneath_project(layers: &Layers, trust: Trust) -> Laid {
     let mut laid = Laid::default();

@@ -18,10 +18,14 @@ use std::sync::{Mutex, PoisonError};
 /// The name of every lock file, the sessions' own and the one beside them.
 const LOCK: &str = "lock";
 
+/// Why there is no directory.
+const NO_PLACE: &str = "there is no home of yours to keep it in; set HOME, or XDG_CACHE_HOME";
+
 /// The directory of one session: a name from the start, the directory itself only when needed.
 #[derive(Debug)]
 pub(crate) struct SessionDirectory {
-    path: PathBuf,
+    /// None if there is no place for it.
+    path: Option<PathBuf>,
     /// The lock on the directory, once it has been made.
     held: Mutex<Option<File>>,
 }
@@ -29,17 +33,17 @@ pub(crate) struct SessionDirectory {
 impl SessionDirectory {
     /// Thinks of a name. Nothing is made yet.
     pub(crate) fn named() -> Self {
-        Self::below(&own_directory())
+        Self::below(own_directory().as_deref())
     }
 
-    fn below(own: &Path) -> Self {
+    fn below(own: Option<&Path>) -> Self {
         let id = uuid::Uuid::now_v7().to_string();
-        Self { path: own.join("sessions").join(id), held: Mutex::new(None) }
+        Self { path: own.map(|own| own.join("sessions").join(id)), held: Mutex::new(None) }
     }
 
-    /// Where it is, or would be.
-    pub(crate) fn path(&self) -> &Path {
-        &self.path
+    /// Where it is, or would be, if there is a place for it.
+    pub(crate) fn path(&self) -> Option<&Path> {
+        self.path.as_deref()
     }
 
     /// Makes the directory, unless it is there, and says where; also removes those of sessions that
@@ -48,11 +52,12 @@ impl SessionDirectory {
     /// # Errors
     /// Names what could not be made. The next call tries again.
     pub(crate) fn make(&self) -> io::Result<PathBuf> {
+        let Some(path) = &self.path else { return Err(io::Error::other(NO_PLACE)) };
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
         if held.is_none() {
-            *held = Some(make(&self.path)?);
+            *held = Some(make(path)?);
         }
-        Ok(self.path.clone())
+        Ok(path.clone())
     }
 }
 
@@ -62,7 +67,7 @@ impl Drop for SessionDirectory {
         if let Some(lock) = held.take() {
             // Not every system removes a file that is locked.
             drop(lock);
-            let _ = fs::remove_dir_all(&self.path);
+            let _ = self.path.as_ref().map(fs::remove_dir_all);
         }
     }
 }
@@ -117,7 +122,7 @@ mod tests {
     use super::*;
 
     fn make_below(own: &Path) -> (SessionDirectory, PathBuf) {
-        let session = SessionDirectory::below(own);
+        let session = SessionDirectory::below(Some(own));
         let path = session.make().unwrap();
         assert!(path.is_dir());
         (session, path)
@@ -126,7 +131,7 @@ mod tests {
     #[test]
     fn nothing_is_made_before_it_is_needed() {
         let own = tempfile::tempdir().unwrap();
-        drop(SessionDirectory::below(own.path()));
+        drop(SessionDirectory::below(Some(own.path())));
         assert_eq!(fs::read_dir(own.path()).unwrap().count(), 0);
     }
 
@@ -145,7 +150,7 @@ mod tests {
         let own = tempfile::tempdir().unwrap();
         let in_the_way = own.path().join("sessions");
         fs::write(&in_the_way, "").unwrap();
-        let session = SessionDirectory::below(own.path());
+        let session = SessionDirectory::below(Some(own.path()));
         let error = session.make().unwrap_err().to_string();
         assert!(error.contains(in_the_way.to_str().unwrap()), "{error}");
         fs::remove_file(&in_the_way).unwrap();

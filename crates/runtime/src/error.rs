@@ -37,6 +37,15 @@ pub enum RuntimeError {
         /// The workspace, or what was to be writable.
         path: PathBuf,
     },
+    /// It would work where this program keeps its own files, or write there.
+    #[error(
+        "{} lies where sandgate keeps what it goes by later, where nothing may work or write",
+        path.display()
+    )]
+    InOwnDirectory {
+        /// The workspace, or what was to be writable.
+        path: PathBuf,
+    },
     /// What happens cannot be recorded.
     #[error(transparent)]
     Audit(#[from] AuditError),
@@ -69,7 +78,7 @@ impl RuntimeError {
                 SpawnError::Directory { .. } => FailureKind::Directory,
                 _ => FailureKind::System,
             },
-            Self::InSettings { .. } => FailureKind::Directory,
+            Self::InSettings { .. } | Self::InOwnDirectory { .. } => FailureKind::Directory,
             Self::NobodyListens(_) => FailureKind::NobodyListens,
         }
     }

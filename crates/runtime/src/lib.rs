@@ -55,6 +55,7 @@ mod git;
 mod locks;
 mod observe;
 mod orchestrator;
+mod ours;
 mod outcome;
 mod own_program;
 #[cfg(unix)]
@@ -110,7 +111,7 @@ pub use telemetry::{
     telemetry_preview,
 };
 pub use terminal::{TerminalOutcome, TerminalRequest};
-pub use terminal::{enforcement, run_in_terminal_as_person, unfinished_roots};
+pub use terminal::{could_write, enforcement, run_in_terminal_as_person, unfinished_roots};
 pub use tools::{
     AskedCommand, CheckedPatch, PatchApproval, ToolFuture, ToolHandler, ToolInvocation, ToolKind,
     ToolRegistry, ToolResult, ToolSpec,

@@ -11,8 +11,8 @@ pub(crate) use unix::own_directory;
 /// Where our files belong that can be lost without harm. Windows gives each person a directory for
 /// temporary files that only they can open.
 #[cfg(not(unix))]
-pub(crate) fn own_directory() -> PathBuf {
-    std::env::temp_dir().join("sandgate")
+pub(crate) fn own_directory() -> Option<PathBuf> {
+    Some(std::env::temp_dir().join("sandgate"))
 }
 
 /// Makes a directory that only its owner can open, and those above it that do not exist. One that is
@@ -117,22 +117,19 @@ mod unix {
     use std::fs::{self, DirBuilder, File, Permissions};
     use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _};
 
-    /// Where our files belong that can be lost without harm: in the person's cache, or without one
-    /// among the temporary files.
-    pub(crate) fn own_directory() -> PathBuf {
-        let variable = |name| std::env::var_os(name).map(PathBuf::from);
-        choose(variable("XDG_CACHE_HOME"), variable("HOME"), &std::env::temp_dir())
+    /// Where our files belong that can be lost without harm: in the person's cache. Who has none goes without:
+    /// among the temporary files anybody could be there first, a command above all.
+    pub(crate) fn own_directory() -> Option<PathBuf> {
+        let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
+        choose(cache, std::env::home_dir())
     }
 
-    fn choose(cache: Option<PathBuf>, home: Option<PathBuf>, temporary: &Path) -> PathBuf {
+    fn choose(cache: Option<PathBuf>, home: Option<PathBuf>) -> Option<PathBuf> {
         // A relative path would be somewhere else for every directory we are started in. And under
         // sudo the home may be somebody else's: what root makes there they could not use.
         let usable = |path: &PathBuf| path.is_absolute() && !is_of_another(path);
         let in_home = || home.filter(usable).map(|home| home.join(".cache"));
-        match cache.filter(usable).or_else(in_home) {
-            Some(cache) => cache.join("sandgate"),
-            None => temporary.join(format!("sandgate-{}", me())),
-        }
+        Some(cache.filter(usable).or_else(in_home)?.join("sandgate"))
     }
 
     fn is_of_another(path: &Path) -> bool {
@@ -215,23 +212,23 @@ mod unix {
             assert!(make_private(&base.path().join("file").join("below")).is_err());
         }
 
+        /// spec SANDBOX.202: Who has no home and no cache of their own goes without what would be kept there: nothing
+        /// that is trusted later lies among the temporary files.
         #[test]
         fn the_cache_is_looked_for_where_the_person_keeps_it() {
             let home = tempfile::tempdir().unwrap();
-            let temporary = Path::new("/temporary");
             let some = |path: &str| Some(PathBuf::from(path));
             let own = Some(home.path().to_owned());
             let in_home = home.path().join(".cache/sandgate");
-            let among_temporary = temporary.join(format!("sandgate-{}", me()));
             let cases = [
-                (some("/cache"), own.clone(), Path::new("/cache/sandgate")),
-                (some("cache"), own.clone(), &in_home),
-                (None, own, &in_home),
-                (None, some("relative"), &among_temporary),
-                (None, None, &among_temporary),
+                (some("/cache"), own.clone(), some("/cache/sandgate")),
+                (some("cache"), own.clone(), Some(in_home.clone())),
+                (None, own, Some(in_home)),
+                (None, some("relative"), None),
+                (None, None, None),
             ];
             for (cache, home, expected) in cases {
-                assert_eq!(choose(cache, home, temporary), expected);
+                assert_eq!(choose(cache, home), expected);
             }
         }
 

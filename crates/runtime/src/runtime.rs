@@ -95,7 +95,8 @@ impl Runtime {
         let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '-';
         let is_name = name.starts_with("output-") && name.len() < 64 && name.chars().all(is_plain);
         // Another name could be a path, and to open a pipe or a device is to do something to it.
-        is_name.then(|| crate::private::open_file(&self.directory.path().join(name)).ok()).flatten()
+        let directory = self.directory.path().filter(|_| is_name)?;
+        crate::private::open_file(&directory.join(name)).ok()
     }
 
     /// Where output goes that memory does not hold: to the session's directory, which is made when

@@ -20,6 +20,8 @@ pub struct TerminalRequest {
     pub workspace: PathBuf,
     /// Its whole environment, before the sandbox adds to it.
     pub env: BTreeMap<OsString, OsString>,
+    /// The directory of the person's settings, which no command may write to.
+    pub config_home: Option<PathBuf>,
 }
 
 /// What became of such a command.
@@ -73,6 +75,20 @@ pub fn unfinished_roots(
     Ok(layout.unfinished().to_vec())
 }
 
+/// Whether a command with this policy could write to a path, which has no links in it. What is protected inside of a
+/// root counts as well.
+pub fn could_write(
+    policy: &SandboxPolicy,
+    workspace: &Path,
+    env: &BTreeMap<OsString, OsString>,
+    path: &Path,
+) -> bool {
+    match policy {
+        SandboxPolicy::DangerFullAccess | SandboxPolicy::ExternalSandbox { .. } => true,
+        _ => crate::ours::is_in_reach(path, &crate::ours::writable(policy, workspace, env)),
+    }
+}
+
 /// Runs a command that the person at the keyboard typed, confined as its policy says, with this
 /// program's standard streams and terminal.
 ///
@@ -89,14 +105,19 @@ pub fn run_in_terminal_as_person(
     use sandgate_policy::Grant;
     use sandgate_protocol::ExecExpiration;
 
-    let TerminalRequest { command, policy, workspace, env } = request;
+    let TerminalRequest { command, policy, workspace, env, config_home } = request;
     sandgate_sandbox::check_workspace(&workspace, &env)
         .map_err(sandgate_sandbox::SandboxTransformError::from)?;
     let never = ExecExpiration::Cancellation;
     let params = crate::resolve::resolve_words(command, &workspace, env, never)?;
     let workspace = params.cwd.clone();
+    let sandbox = sandgate_sandbox::SandboxManager::new();
+    let writable = crate::ours::writable(&policy, &workspace, &params.env);
+    let ours = crate::ours::Ours::with_settings(config_home.as_deref());
+    ours.refuse_inside(&writable)?;
+    ours.protect(&sandbox, &writable);
     let grant = Grant::sandboxed_by_person(params, policy, workspace);
-    let env = sandgate_sandbox::SandboxManager::new().transform(grant)?;
+    let env = sandbox.transform(grant)?;
     let ran = sandgate_process::run_in_terminal(&env, head_start)?;
     #[cfg(target_os = "linux")]
     let notes = env.site().map(|site| site.notes()).unwrap_or_default();

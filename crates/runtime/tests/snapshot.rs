@@ -58,8 +58,8 @@ impl Person {
         fs::write(self.home.path().join(self.start_up), text).unwrap();
     }
 
-    fn cache(&self) -> PathBuf {
-        self.home.path().join("cache")
+    fn settings(&self) -> PathBuf {
+        self.home.path().join("settings")
     }
 
     fn config(&self) -> SessionConfig {
@@ -73,11 +73,10 @@ impl Person {
             .collect();
         config.own_env.insert("HOME".into(), self.home.path().into());
         config.environment = self.environment.clone();
-        config.config_home = Some(self.home.path().join("settings"));
-        fs::create_dir_all(self.home.path().join("settings")).unwrap();
+        config.config_home = Some(self.settings());
+        fs::create_dir_all(self.settings()).unwrap();
         config.audit = Some(AuditOptions::default());
-        config.snapshot =
-            Some(SnapshotOptions { timeout: self.timeout, directory: Some(self.cache()) });
+        config.snapshot = Some(SnapshotOptions { timeout: self.timeout });
         config
     }
 
@@ -103,7 +102,7 @@ impl Person {
     /// The files that snapshots are kept in.
     fn kept(&self) -> Vec<PathBuf> {
         let mut files = Vec::new();
-        for directory in fs::read_dir(self.cache().join("snapshots")).into_iter().flatten() {
+        for directory in fs::read_dir(self.settings().join("snapshots")).into_iter().flatten() {
             files.extend(
                 fs::read_dir(directory.unwrap().path()).unwrap().map(|file| file.unwrap().path()),
             );
@@ -113,7 +112,7 @@ impl Person {
 
     /// How often the shell was started to learn what it is.
     fn taken(&self) -> usize {
-        let directory = audit_directory(&self.home.path().join("settings"));
+        let directory = audit_directory(&self.settings());
         let records = entries(&directory, None).unwrap().map(|entry| entry.unwrap().record);
         records
             .filter(|one| matches!(one, Record::Note { text } if text.contains("to learn")))
@@ -501,9 +500,9 @@ async fn commands_cannot_write_snapshots() {
         for attempt in [
             format!("echo 'export SEEN=evil' >> {path}"),
             format!("rm -f {path}"),
-            format!("mv {} {}-moved", person.cache().display(), person.cache().display()),
-            format!("rm -rf {}", person.cache().join("snapshots").display()),
-            format!("echo x > {}", person.cache().join("snapshots/new").display()),
+            format!("mv {} {}-moved", person.settings().display(), person.settings().display()),
+            format!("rm -rf {}", person.settings().join("snapshots").display()),
+            format!("echo x > {}", person.settings().join("snapshots/new").display()),
         ] {
             let said = program.run(&attempt).await;
             assert!(!said.ends_with("[0]"), "{attempt}: {said}");
@@ -578,5 +577,5 @@ async fn other_shells_start_as_ever() {
     assert_ne!(program.run("echo $SEEN").await, program.run("echo $SEEN").await);
     assert_eq!(program.warnings(), Vec::<String>::new());
     assert_eq!(person.taken(), 0);
-    assert!(!person.cache().exists());
+    assert!(!person.settings().join("snapshots").exists());
 }

@@ -52,6 +52,7 @@ fn open(address: String) -> ExitCode {
         policy: SandboxPolicy::DangerFullAccess,
         workspace: "/".into(),
         env: std::env::vars_os().collect(),
+        config_home: None,
     };
     let error = match run_in_terminal_as_person(request, HeadStart::default()) {
         Ok(ended) => return ExitCode::from(exit::of_code(ended.exit_code)),

@@ -313,7 +313,17 @@ fn settings(session: &CliSession) -> Vec<Check> {
         true => Check::new(AREA, "config.toml", State::Ok, format!("{name} is not there"))
             .means("everything is as it is without settings"),
         false => match config::is_in_order(&file) {
-            Ok(0) => Check::new(AREA, "config.toml", State::Ok, format!("{name} is in order")),
+            Ok(0) => {
+                let check = Check::new(AREA, "config.toml", State::Ok, format!("{name} is in order"));
+                match sandgate_config::leads_out(&file, &home) {
+                    None => check,
+                    Some(target) => check.means(format!(
+                        "it leads to {}: where commands may write to that, as in a workspace around it, \
+                         only what makes things stricter counts",
+                        shown(&target)
+                    )),
+                }
+            }
             Ok(warnings) => {
                 let found = format!("{name} is in order, with {warnings} to look at");
                 Check::new(AREA, "config.toml", State::Warning, found)

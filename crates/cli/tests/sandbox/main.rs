@@ -10,9 +10,11 @@ mod escape;
 mod evidence;
 mod files;
 mod honest;
+mod last;
 mod many;
 mod names;
 mod network;
+mod ours;
 mod probes;
 mod processes;
 #[path = "../support/report.rs"]

@@ -104,13 +104,11 @@ pub enum Keeping {
 pub struct SnapshotOptions {
     /// How long its start-up files may take.
     pub timeout: Duration,
-    /// Where it is kept; in our own directory if it is not said.
-    pub directory: Option<PathBuf>,
 }
 
 impl Default for SnapshotOptions {
     fn default() -> Self {
-        Self { timeout: Duration::from_secs(10), directory: None }
+        Self { timeout: Duration::from_secs(10) }
     }
 }
 

@@ -21,7 +21,7 @@ impl Services {
         if self.config.broken_patches == BrokenPatches::Left {
             return Vec::new();
         }
-        match recover(&self.journals()) {
+        match self.journals().as_deref().map_or(Ok(Vec::new()), recover) {
             Ok(recovered) => self.note_recovered(&recovered),
             Err(error) => vec![error.to_string()],
         }

@@ -9,7 +9,8 @@ use crate::audit::{Amended, AuditError, AuditLog, Record, SessionEnded, SessionS
 use crate::error::RuntimeError;
 use crate::events::EventLog;
 use crate::git::Repositories;
-use crate::private::{make_private, own_directory};
+use crate::ours::Ours;
+use crate::private::own_directory;
 use crate::resolve::directory;
 use crate::rules::append_rule;
 use crate::runtime::Runtime;
@@ -124,16 +125,9 @@ impl Services {
         sandgate_sandbox::check_workspace(&config.workspace, &env)
             .map_err(sandgate_sandbox::SandboxTransformError::from)?;
         config.workspace = directory(&config.workspace)?;
-        refuse_settings(&config)?;
-        // Whatever a command's environment says, and wherever they lie: what is read from them later is
-        // trusted.
-        let own = own_directory();
-        if is_in_reach(&own, &config) && make_private(&own).is_ok() {
-            runtime.sandbox.protect(own);
-        }
-        if let Some(home) = &config.config_home {
-            runtime.sandbox.protect(home.clone());
-        }
+        let ours = Ours::with_settings(config.config_home.as_deref());
+        ours.refuse_inside(&places(&config))?;
+        ours.protect(&runtime.sandbox, &writable(&config.sandbox_policy, &config));
         let audit = match (&config.config_home, config.audit) {
             (Some(home), Some(options)) => Some(Arc::new(AuditLog::open(home, options)?)),
             _ => None,
@@ -341,12 +335,10 @@ impl Services {
         PatchRoots::new(writable, approved)
     }
 
-    /// Where patches keep what a crash would need.
-    pub(crate) fn journals(&self) -> PathBuf {
-        match &self.config.config_home {
-            Some(home) => home.join("patches"),
-            None => own_directory().join("patches"),
-        }
+    /// Where patches keep what a crash would need, if there is a place for it.
+    pub(crate) fn journals(&self) -> Option<PathBuf> {
+        let place = self.config.config_home.clone().or_else(own_directory)?;
+        Some(place.join("patches"))
     }
 
     /// Keeps a rule that a person agreed to, for this session and, if it can be written, later ones.
@@ -389,62 +381,18 @@ impl Services {
     }
 }
 
-/// Whether commands of a session could write to a directory if nobody kept them from it.
-fn is_in_reach(directory: &Path, config: &SessionConfig) -> bool {
-    // As far as it is there; what is not can be made.
-    let Some(there) = directory.ancestors().find_map(|above| dunce::canonicalize(above).ok())
-    else {
-        return false;
-    };
-    let mut roots = writable(&config.sandbox_policy, config).into_iter();
-    roots.any(|root| dunce::canonicalize(root).is_ok_and(|root| there.starts_with(root)))
-}
-
 /// What this policy lets commands of a session write to.
 fn writable(policy: &SandboxPolicy, config: &SessionConfig) -> Vec<PathBuf> {
-    let SandboxPolicy::WorkspaceWrite {
-        writable_roots,
-        exclude_tmpdir_env_var,
-        exclude_slash_tmp,
-        ..
-    } = policy
-    else {
-        return Vec::new();
-    };
-    let beside = writable_roots.iter().map(|root| config.workspace.join(root));
-    let slash_tmp = (!exclude_slash_tmp).then(|| PathBuf::from("/tmp"));
-    let variable = config.own_env.get(OsStr::new("TMPDIR")).filter(|_| !exclude_tmpdir_env_var);
-    let scratch = slash_tmp.into_iter().chain(variable.map(PathBuf::from));
-    std::iter::once(config.workspace.clone()).chain(beside).chain(scratch).collect()
+    crate::ours::writable(policy, &config.workspace, &config.own_env)
 }
 
-/// Refuses to work in the settings, or to let anything write there: it could change what it may do, and
-/// answer its own questions. A directory that holds them is no matter, for there they are protected.
-fn refuse_settings(config: &SessionConfig) -> Result<(), RuntimeError> {
-    let Some(settings) = config.config_home.as_deref().and_then(as_far_as_it_is_there) else {
-        return Ok(());
-    };
+/// The workspace, and all that commands and servers of a session may write to.
+fn places(config: &SessionConfig) -> Vec<PathBuf> {
     let servers = config.servers.values().chain(config.client_servers.values());
     let policies = servers.map(|server| &server.sandbox_policy);
     let policies = std::iter::once(&config.sandbox_policy).chain(policies);
     let roots = policies.flat_map(|policy| writable(policy, config));
-    let mut all = std::iter::once(config.workspace.clone()).chain(roots);
-    let lies_there = |path: &PathBuf| {
-        as_far_as_it_is_there(path).is_some_and(|path| path.starts_with(&settings))
-    };
-    match all.find(lies_there) {
-        Some(path) => Err(RuntimeError::InSettings { path }),
-        None => Ok(()),
-    }
-}
-
-/// A path without links, though the end of it may not be there.
-fn as_far_as_it_is_there(path: &Path) -> Option<PathBuf> {
-    let path = std::path::absolute(path).ok()?;
-    path.ancestors().find_map(|above| {
-        let missing = path.strip_prefix(above).ok()?;
-        Some(dunce::canonicalize(above).ok()?.join(missing))
-    })
+    std::iter::once(config.workspace.clone()).chain(roots).collect()
 }
 
 impl Drop for Services {

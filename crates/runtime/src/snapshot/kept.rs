@@ -1,8 +1,9 @@
 //! Snapshots on the disk, so that the next program of the person need not take them again.
 //!
 //! Each is one file in a directory of its own: the first line is a comment that says what it is a snapshot of, the
-//! rest is the script. Directories are their owner's only, files too, and no cage can write to them. A
-//! file that is anything else, or that was cut off, counts as none.
+//! rest is the script. They lie in the person's settings, because later commands obey them, unconfined ones
+//! too: no cage can write there, whoever started it. Directories are their owner's only, files too. A file that
+//! is anything else, or that was cut off, counts as none.
 
 use super::start_up::{Seen, Stamp};
 use crate::private::{make_new_file, make_private, open_file};
@@ -82,11 +83,12 @@ pub(super) struct Place {
 }
 
 impl Place {
-    /// The one for a key below our own directory. The directories are made if they are not there.
-    pub(super) fn make(own: &Path, key: &str, file: &'static str) -> io::Result<Self> {
-        let all = own.join("snapshots");
+    /// The one for a key in a directory that no command can write to. The directories are made if they are not
+    /// there.
+    pub(super) fn make(safe: &Path, key: &str, file: &'static str) -> io::Result<Self> {
+        let all = safe.join("snapshots");
         let directory = all.join(key);
-        for directory in [own, &all, &directory] {
+        for directory in [&all, &directory] {
             make_private(directory)?;
         }
         // The cage has others of its own in their place.
@@ -98,7 +100,7 @@ impl Place {
     }
 
     /// Where all of them lie.
-    pub(super) fn all(&self) -> &Path {
+    fn all(&self) -> &Path {
         self.directory.parent().unwrap_or(&self.directory)
     }
 

@@ -85,10 +85,10 @@ impl LoginCommand<'_> {
             return usable(kept);
         }
         let key = key(self.shell, services);
-        let own = options.directory.clone().unwrap_or_else(own_directory);
-        let place = Place::make(&own, &key, file)
+        let safe = services.config.config_home.clone().or_else(own_directory);
+        let safe = safe.ok_or(NotTaken::NotHere("there is no place for it"))?;
+        let place = Place::make(&safe, &key, file)
             .map_err(|error| NotTaken::Failed(format!("it cannot be kept: {error}")))?;
-        services.runtime.sandbox.protect(place.all().to_owned());
         let kept = match place.load(&key) {
             Some(kept) if kept.about.seen.fits(&services.environment) => kept,
             _ => {

@@ -343,6 +343,10 @@ impl ToolRuntime<PatchRequest> for PatchTool {
         let services = ctx.services;
         let call_id = || ctx.call_id.clone();
         let auto_approved = attempt.permission().grantor() == Grantor::Policy;
+        let Some(journals) = services.journals() else {
+            let text = "there is no place for what a crash would need; set HOME or CODEX_HOME";
+            return Err(CodexErr::ToolExecutionFailed(text.to_owned()));
+        };
         let changes = request.changes();
         let begin = PatchApplyBegin { call_id: call_id(), auto_approved, changes };
         services.events.tell(&Event::PatchApplyBegin(begin)).await;
@@ -353,7 +357,6 @@ impl ToolRuntime<PatchRequest> for PatchTool {
         };
         ctx.turn.changes.before_patch(&request.plan).await;
         let (plan, roots) = (request.plan.clone(), services.patch_roots(approved));
-        let journals = services.journals();
         let applying = tokio::task::spawn_blocking(move || apply(&plan, &roots, &journals));
         let result = match applying.await {
             Ok(Ok(applied)) => {
