@@ -1,9 +1,10 @@
 //! The command line, exit codes, and machines that can enforce less.
 
-use crate::cage::Cage;
+use crate::cage::{Cage, has};
 use crate::support::{Running, skipped};
 use std::fs;
 use std::io::Write as _;
+use std::os::fd::BorrowedFd;
 
 /// spec SANDBOX.60: The exit code is the command's own, and 128+N when signal N ended it.
 #[test]
@@ -90,6 +91,94 @@ fn a_command_that_replaces_the_program_has_no_children() {
     let outcome =
         cage.run_with(&options, "read -r mine < /proc/$$/task/$$/children; echo \"[$mine]\"");
     assert_eq!(outcome.stdout(), "[]\n", "{outcome:?}");
+}
+
+/// Two commands of their own cages, over one workspace, with a socket between them: one sends a directory and ends, and the
+/// kernel takes apart the mounts that it was opened by.
+const SENDS: &str = r#"python3 -c '
+import os, socket
+s = socket.socket(fileno=0)
+for flags in 0, socket.MSG_OOB:
+    try:
+        socket.send_fds(s, [b"x"], [os.open(".", os.O_RDONLY)], flags)
+        print("sent")
+    except OSError as error:
+        print(error.strerror)
+s.send(b"over")
+'"#;
+const RECEIVES: &str = r#"python3 -c '
+import os, socket
+s = socket.socket(fileno=0)
+try:
+    s.getsockopt(socket.SOL_SOCKET, 83)
+    print("new", flush=True)
+except OSError:
+    print("old", flush=True)
+text = b""
+while not text.endswith(b"over"):
+    part, received, *_ = socket.recv_fds(s, 100, 10)
+    text += part
+    print(len(received), flush=True)
+try:
+    s.setsockopt(socket.SOL_SOCKET, 83, 1)
+    print("set")
+except OSError as error:
+    print(error.strerror)
+s.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
+'"#;
+
+/// spec SANDBOX.210: No descriptor comes to a command by a socket that is its standard stream, whoever is at the other end,
+/// and a command cannot have any sent to it by one of these.
+#[test]
+fn no_descriptor_comes_by_a_stream() {
+    if !has("python3") {
+        return;
+    }
+    let cage = Cage::new();
+    let receivers = [cage.command(&["--full-auto"], RECEIVES)]
+        .into_iter()
+        .chain(cage.without_namespaces(&["--full-auto"], RECEIVES));
+    for mut receiver in receivers {
+        let (one, other) = std::os::unix::net::UnixStream::pair().unwrap();
+        let mut receiver = Running::start(receiver.stdin(std::os::fd::OwnedFd::from(other)));
+        if receiver.line() == "old\n" {
+            skipped("this kernel sends descriptors to every unix socket");
+            return;
+        }
+        let mut sender = cage.command(&["--full-auto"], SENDS);
+        let sent = Running::start(sender.stdin(std::os::fd::OwnedFd::from(one))).wait();
+        assert_eq!(sent.stdout(), "Operation not permitted\n".repeat(2), "{sent:?}");
+        let received = receiver.wait();
+        assert_eq!(received.stdout(), "new\n0\nOperation not permitted\n", "{received:?}");
+        assert_eq!(received.code, Some(0), "other options can be set: {received:?}");
+    }
+}
+
+/// spec SANDBOX.211: A socket by which descriptors have come that nobody has received is refused as a standard stream, and
+/// nothing runs.
+#[test]
+fn a_socket_with_descriptors_in_it_is_no_stream() {
+    use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
+    use std::os::fd::{AsFd as _, OwnedFd};
+    use std::os::unix::net::UnixStream;
+    let cage = Cage::new();
+    let directory = fs::File::open(cage.ws("")).unwrap();
+    let given = |with: &[BorrowedFd<'_>]| {
+        let (one, other) = UnixStream::pair().unwrap();
+        let mut space = [std::mem::MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+        let mut ancillary = SendAncillaryBuffer::new(&mut space);
+        if !with.is_empty() {
+            assert!(ancillary.push(SendAncillaryMessage::ScmRights(with)));
+        }
+        let text = [std::io::IoSlice::new(b"text")];
+        sendmsg(&one, &text, &mut ancillary, SendFlags::empty()).unwrap();
+        drop(one);
+        Running::start(cage.command(&["--full-auto"], "cat").stdin(OwnedFd::from(other))).wait()
+    };
+    let outcome = given(&[directory.as_fd()]);
+    assert_eq!((outcome.code, outcome.stdout()), (Some(125), ""), "{outcome:?}");
+    assert!(outcome.stderr.contains("standard input is a socket with descriptors"), "{outcome:?}");
+    assert_eq!(given(&[]).stdout(), "text", "what else was sent is read");
 }
 
 /// spec SANDBOX.96: A socket is refused as a standard stream unless it is a connected stream, and with

@@ -1,6 +1,6 @@
 //! Names that tell other programs what to run.
 
-use crate::cage::Cage;
+use crate::cage::{Cage, has};
 use crate::support::{Running, eventually};
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
@@ -106,6 +106,47 @@ fn leftovers_of_a_crash_are_removed() {
     }
     assert_eq!(cage.run("true").code, Some(0));
     assert_eq!(cage.listing(), [".codex"]);
+}
+
+/// spec SANDBOX.212: A command that locks what keeps a name free, or takes its user's rights to the directory around it
+/// away, does not keep it on the disk.
+#[test]
+fn no_command_keeps_a_name_taken() {
+    let cage = Cage::new();
+    let before = fs::metadata(cage.ws("")).unwrap().permissions();
+    for mode in [0o000, 0o444, 0o111, 0o2555] {
+        let outcome = cage.run(&format!("chmod {mode:o} ."));
+        assert_eq!(outcome.code, Some(0), "{outcome:?}");
+        let after = fs::metadata(cage.ws("")).unwrap().permissions().mode() & 0o777;
+        fs::set_permissions(cage.ws(""), before.clone()).unwrap();
+        assert_eq!(after, mode & 0o777, "what a command may do stays done");
+        assert!(cage.listing().is_empty(), "{mode:o}: {:?}", cage.listing());
+    }
+    // Then it is the guard that gives the names back, which has mounts over them.
+    let script = "chmod 000 . && echo up && exec sleep 1000";
+    let mut running = Running::start(&mut cage.command(&["--full-auto"], script));
+    assert_eq!(running.line(), "up\n");
+    running.signal(rustix::process::Signal::KILL);
+    running.wait();
+    fs::set_permissions(cage.ws(""), before).unwrap();
+    eventually("the names are given back", || cage.listing().is_empty().then_some(()));
+    if !has("python3") {
+        return;
+    }
+    // A lock that is on its way is let go by the kernel when it gets round to it.
+    let script = r#"python3 -c '
+import fcntl, os, socket
+names = [os.open(name, os.O_RDONLY) for name in (".git", ".codex", ".agents")]
+for name in names:
+    fcntl.flock(name, fcntl.LOCK_SH | fcntl.LOCK_NB)
+one, other = socket.socketpair()
+socket.send_fds(one, [b"x"], [one.fileno(), other.fileno(), *names])
+'"#;
+    for _ in 0..5 {
+        let outcome = cage.run(script);
+        assert_eq!(outcome.code, Some(0), "{outcome:?}");
+        assert!(cage.listing().is_empty(), "{:?}", cage.listing());
+    }
 }
 
 /// spec SANDBOX.25: A repository inside the workspace is protected like the workspace's own, and neither

@@ -278,6 +278,43 @@ os.wait()";
     }
 }
 
+/// spec SANDBOX.213: Where no shell looks after jobs, a command that has given the terminal to another group and reads from
+/// it gets an error, and neither it nor whoever called sandgate is stopped.
+#[test]
+fn a_terminal_stops_nobody_whom_no_shell_continues() {
+    const AT_A_TERMINAL: &str = include_str!("../support/at_a_terminal.py");
+    const READS: &str = "import os, signal, time
+signal.signal(signal.SIGTTOU, signal.SIG_IGN)
+ready, tell = os.pipe()
+child = os.fork()
+if child == 0:
+    os.setpgid(0, 0)
+    os.tcsetpgrp(0, os.getpgrp())
+    os.write(tell, b'x')
+    time.sleep(1000)
+os.read(ready, 1)
+try:
+    os.read(0, 1)
+except OSError as error:
+    print('told:', error.strerror, flush=True)
+os.kill(child, signal.SIGKILL)";
+    if !has("python3") {
+        return skipped("there is no python3");
+    }
+    let cage = Cage::new();
+    let script = format!("exec python3 -c \"{READS}\"");
+    let alone = cage.without_namespaces(&["--full-auto"], &script);
+    for model in [cage.command(&["--full-auto"], &script)].into_iter().chain(alone) {
+        let mut command = crate::cage::again(&model, &"python3".into());
+        command.args(["-c", AT_A_TERMINAL, "/bin/sh", "-c", "\"$@\"; echo goes on", "sh"]);
+        command.arg(model.get_program()).args(model.get_args());
+        let outcome = Running::start(&mut command).wait();
+        let shown = outcome.stdout();
+        assert!(shown.contains("told: Input/output error"), "{shown}");
+        assert!(shown.contains("goes on"), "{shown}");
+    }
+}
+
 /// spec SANDBOX.182: Where Landlock keeps no signals in, no descriptor tells of itself by signals: those of a terminal would
 /// go to whoever is in its foreground.
 #[test]

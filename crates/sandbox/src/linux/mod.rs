@@ -31,6 +31,7 @@ pub use landlock::StreamsOf;
 pub use outside::rule_seen_from_outside;
 pub use reserve::{Leftovers, Reservations};
 pub use room::{HostProc, Room};
+pub use seccomp::SO_PASSRIGHTS;
 pub use site::Site;
 pub(crate) use status::{enforced, status};
 pub use supervisor::syscall_name;

@@ -201,6 +201,11 @@ fn arguments_that_matter(number: u32) -> Vec<Arguments> {
     let mut all = each_bit();
     match libc::c_long::from(number) {
         libc::SYS_socket | libc::SYS_socketpair => all.extend(each_socket()),
+        libc::SYS_setsockopt => {
+            let options = |level| [82, 83, 84].map(|option| [3, level, option, 0, 0, 0]);
+            let options = [0, 1, 2].into_iter().flat_map(options);
+            all.extend(options.flat_map(|plain| [plain, plain.map(|value| value | UPPER_HALF)]));
+        }
         libc::SYS_ioctl => {
             let requests = [TIOCSTI, TIOCLINUX].map(|request| [request - 1, request, request + 1]);
             let requests = requests.into_iter().flatten();

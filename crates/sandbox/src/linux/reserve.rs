@@ -6,21 +6,23 @@
 //! - A directory of ours is known by its mode, which nobody else uses. One that a crash left behind
 //!   is taken over by the next cage and removed with it.
 //! - Whoever uses one holds a shared lock on it, and only who gets an exclusive lock removes it, so
-//!   two cages over one workspace can share it.
+//!   two cages over one workspace can share it. A command can lock whatever it can open, so that what it
+//!   finds at the name is another directory, of the cage's own.
 //! - Removing is `rmdir`: whatever has contents stays.
 
 use super::cage::Absent;
 use super::same::{must_be_there, open_same};
 use super::{Cage, Stuck};
 use crate::roots::{MOST_KEPT_FREE, PLACEHOLDER_MODE};
-use crate::sys::{Inherited, Kept};
+use crate::sys::{self, Inherited, Kept};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd, RawFd};
 use rustix::fs::{
-    Access, AtFlags, FlockOperation, Mode, OFlags, accessat, flock, fstat, mkdirat, openat, statat,
-    unlinkat,
+    Access, AtFlags, CWD, FlockOperation, Mode, OFlags, accessat, chmodat, flock, fstat, mkdirat,
+    openat, statat, unlinkat,
 };
 use rustix::io::Errno;
 use rustix::mount::{UnmountFlags, unmount};
+use rustix::path::DecInt;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::ffi::{CStr, CString};
@@ -29,7 +31,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// What a directory of ours is known by.
-const MARK: Mode = Mode::from_raw_mode(PLACEHOLDER_MODE);
+pub(super) const MARK: Mode = Mode::from_raw_mode(PLACEHOLDER_MODE);
 
 /// How often a name is tried that others are just giving back.
 const ATTEMPTS: usize = 2_000;
@@ -59,6 +61,17 @@ enum Taken {
     BySomebody,
     /// It cannot be made by anybody who is in the cage either.
     Impossible,
+}
+
+/// What stands at a name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Standing {
+    /// Nothing, and nobody in the cage can make it.
+    Nothing,
+    /// A directory of ours.
+    Ours,
+    /// Something that was made meanwhile.
+    Somebodys,
 }
 
 impl Cage {
@@ -123,10 +136,13 @@ impl Reservations {
         Kept::bytes(&bytes)
     }
 
-    /// Whether the name at this index stands for something that must be made read-only.
-    pub(super) fn is_taken(&self, index: usize) -> bool {
-        let taken = self.places.get(index).map(|place| &place.taken);
-        matches!(taken, Some(Taken::ByUs(_) | Taken::BySomebody))
+    /// What stands at the name of this index, once the names are taken.
+    pub(super) fn standing(&self, index: usize) -> Standing {
+        match self.places.get(index).map(|place| &place.taken) {
+            Some(Taken::ByUs(_)) => Standing::Ours,
+            Some(Taken::BySomebody) => Standing::Somebodys,
+            Some(Taken::NotYet | Taken::Impossible) | None => Standing::Nothing,
+        }
     }
 
     /// Gives the names back that this process has taken, and perhaps mounted on. Nobody may run in the
@@ -161,10 +177,24 @@ struct Leftover<'a> {
     path: &'a CStr,
 }
 
-/// Takes away what this process's own mount namespace has mounted on a name, so that it can be removed.
+/// Takes away what this process's own mount namespace has mounted on a name, so that it can be removed. Nobody may need
+/// those mounts any more.
 fn uncover(path: &CStr) {
-    // Where nothing was mounted, or by somebody else, there is nothing to do.
-    let _ = unmount(path, UnmountFlags::DETACH | UnmountFlags::NOFOLLOW);
+    let mut bytes = [0u8; libc::PATH_MAX as usize];
+    let path = path.to_bytes();
+    let Some(to) = bytes.get_mut(..path.len()) else { return };
+    to.copy_from_slice(path);
+    let mut end = path.len();
+    // Where nothing was mounted, or by somebody else, there is nothing to do. If a command has closed a directory on the way,
+    // the root goes that it lies in, which is a mount too, and with it all that is mounted in there.
+    while let Some(0) = bytes.get(end)
+        && let Ok(path) = CStr::from_bytes_until_nul(&bytes)
+        && unmount(path, UnmountFlags::DETACH | UnmountFlags::NOFOLLOW) == Err(Errno::ACCESS)
+    {
+        let above = bytes.get(..end).unwrap_or_default().iter().rposition(|byte| *byte == b'/');
+        end = above.unwrap_or(0);
+        bytes.get_mut(end..).unwrap_or_default().fill(0);
+    }
 }
 
 impl<'a> Leftovers<'a> {
@@ -262,6 +292,33 @@ fn is_out_of_reach(parent: &OwnedFd) -> bool {
 }
 
 fn remove(parent: BorrowedFd<'_>, name: &CStr) -> Result<(), Errno> {
+    match remove_there(parent, name) {
+        // A command may have taken the person's rights to the directory away, as it may with all in its roots.
+        Err(Errno::ACCESS) => {
+            let before = Mode::from_raw_mode(fstat(parent)?.st_mode);
+            change_mode(parent, before | Mode::RWXU)?;
+            let removed = remove_there(parent, name);
+            change_mode(parent, before)?;
+            removed
+        }
+        removed => removed,
+    }
+}
+
+/// Changes the mode of what was opened as a place only.
+fn change_mode(place: BorrowedFd<'_>, mode: Mode) -> Result<(), Errno> {
+    match sys::change_mode(place, mode) {
+        // Before Linux 6.6, and where somebody's filter does not know the call.
+        Err(Errno::NOSYS | Errno::PERM) => {
+            let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+            let ours = openat(CWD, c"/proc/self/fd", flags, Mode::empty())?;
+            chmodat(ours, DecInt::from_fd(place), mode, AtFlags::empty())
+        }
+        changed => changed,
+    }
+}
+
+fn remove_there(parent: BorrowedFd<'_>, name: &CStr) -> Result<(), Errno> {
     let directory = open(parent, name)?;
     if !is_ours(&directory)? {
         return Ok(());
@@ -298,7 +355,7 @@ fn is_still(parent: impl AsFd, name: &CStr, directory: &OwnedFd) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rustix::fs::CWD;
+    use rustix::thread::CapabilitySet;
     use std::fs;
     use std::os::unix::ffi::OsStringExt as _;
     use std::os::unix::fs::PermissionsExt;
@@ -319,11 +376,35 @@ mod tests {
         let [mut one, mut two] = [place(directory.path()), place(directory.path())];
         one.take().unwrap();
         two.take().unwrap();
-        assert!(one.is_taken(0) && two.is_taken(0) && name.is_dir());
+        assert_eq!([one.standing(0), two.standing(0)], [Standing::Ours; 2]);
+        assert!(name.is_dir());
         one.give_back();
         assert!(name.is_dir(), "the other one still needs it");
         two.give_back();
         assert!(!name.exists());
+    }
+
+    /// spec SANDBOX.212: A command that locks what keeps a name free, or takes its user's rights to the directory around
+    /// it away, does not keep it on the disk.
+    #[test]
+    fn a_name_is_given_back_in_a_directory_without_rights() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut reservations = place(directory.path());
+        reservations.take().unwrap();
+        let mode = |mode| fs::set_permissions(directory.path(), PermissionsExt::from_mode(mode));
+        mode(0o1050).unwrap();
+        let as_ordinary_user = || {
+            let mut all = rustix::thread::capabilities(None).unwrap();
+            all.effective = CapabilitySet::empty();
+            // This thread's own, which ends with this.
+            rustix::thread::set_capabilities(None, all).unwrap();
+            assert!(fs::read_dir(directory.path()).is_err());
+            reservations.give_back();
+        };
+        std::thread::scope(|scope| scope.spawn(as_ordinary_user).join()).unwrap();
+        assert_eq!(fs::metadata(directory.path()).unwrap().permissions().mode() & 0o7777, 0o1050);
+        mode(0o700).unwrap();
+        assert!(!directory.path().join(".git").exists());
     }
 
     #[test]
@@ -345,14 +426,14 @@ mod tests {
         fs::create_dir(&name).unwrap();
         let mut reservations = place(directory.path());
         reservations.take().unwrap();
-        assert!(reservations.is_taken(0));
+        assert_eq!(reservations.standing(0), Standing::Somebodys);
         reservations.give_back();
         assert!(name.is_dir());
         fs::remove_dir(&name).unwrap();
         fs::write(&name, "gitdir: elsewhere").unwrap();
         let mut reservations = place(directory.path());
         reservations.take().unwrap();
-        assert!(reservations.is_taken(0));
+        assert_eq!(reservations.standing(0), Standing::Somebodys);
         reservations.give_back();
         assert!(name.is_file());
     }

@@ -204,7 +204,11 @@ pub(super) const SYS_REMOVEXATTRAT: libc::c_long = 466;
 
 /// Calls that some arguments of are refused.
 const PARTLY_REFUSED: &[Call] =
-    calls![SYS_clone, SYS_fcntl, SYS_ioctl, SYS_kill, SYS_socket, SYS_socketpair];
+    calls![SYS_clone, SYS_fcntl, SYS_ioctl, SYS_kill, SYS_setsockopt, SYS_socket, SYS_socketpair];
+
+/// Whether descriptors can be sent to a unix socket: of Linux 6.16, and not in the C library's list. A standard stream that is
+/// one has this switched off, and a command must not switch it on again. To what, is in memory.
+pub const SO_PASSRIGHTS: i32 = 83;
 
 /// Calls whose first argument is the process that they set limits to, or hold up. In namespaces the first
 /// one is the command's guard, which could be kept from seeing, or from moving, by them.
@@ -436,6 +440,8 @@ fn refused(beneath: Beneath, wanted: impl Fn(Told) -> bool) -> Rules {
     }
     rules.insert(libc::SYS_fcntl, of_descriptors);
     rules.insert(libc::SYS_socketpair, pairs());
+    let passes_rights = vec![is(1, libc::SOL_SOCKET), is(2, SO_PASSRIGHTS)];
+    rules.insert(libc::SYS_setsockopt, vec![passes_rights]);
     rules
 }
 

@@ -3,6 +3,7 @@
 //! A stream was opened outside the cage, so that no mount of the cage is in the way of what can be done with it. What would
 //! be a way out is refused, with a word on what to give instead.
 
+use super::raw;
 use rustix::fd::{AsFd as _, AsRawFd as _, BorrowedFd};
 use rustix::fs::{FileType, OFlags, fcntl_getfl, fstat};
 use rustix::net::{AddressFamily, SocketType, getpeername, sockopt};
@@ -24,7 +25,7 @@ pub(super) fn each_stream(
 
 /// Looks at what a stream is. What a directory holds can be changed by a path that begins at the descriptor, past all
 /// mounts of the cage, and one that was opened as a place only can be one. A socket was made on the host's network and
-/// stays there.
+/// stays there, and one that is taken brings no descriptors from now on.
 pub(super) fn check(name: &str, stream: BorrowedFd<'_>, network: NetworkAccess) -> io::Result<()> {
     let Ok(stat) = fstat(stream) else { return Ok(()) };
     let kind = FileType::from_raw_mode(stat.st_mode);
@@ -33,7 +34,7 @@ pub(super) fn check(name: &str, stream: BorrowedFd<'_>, network: NetworkAccess) 
     } else if fcntl_getfl(stream).is_ok_and(|flags| flags.contains(OFlags::PATH)) {
         "a place and not open"
     } else if kind == FileType::Socket
-        && let Some(what) = loose_socket(stream, network)
+        && let Some(what) = loose_socket(stream, network).or_else(|| brings_descriptors(stream))
     {
         what
     } else {
@@ -77,4 +78,23 @@ fn loose_socket(stream: BorrowedFd<'_>, network: NetworkAccess) -> Option<&'stat
     }
     let is_connected = is_stream && getpeername(stream).is_ok();
     (!is_connected).then_some("a socket that is not a connected stream")
+}
+
+/// Has no descriptors come by a unix socket any more, and says what is wrong with one by which some have. Whoever is at its
+/// other end may be in a cage too: a directory that is opened there is open here, and when that cage ends, the kernel takes
+/// off what lay over the protected names in it.
+///
+/// It stays so when the command has ended: another one may have the same stream, and would be handed some after all.
+fn brings_descriptors(stream: BorrowedFd<'_>) -> Option<&'static str> {
+    if !sockopt::socket_domain(stream).is_ok_and(|domain| domain == AddressFamily::UNIX) {
+        return None;
+    }
+    // Linux before 6.16 has no such thing, and in a cage that is already so for what came in from outside.
+    let _ = raw::take_no_descriptors(stream);
+    // Who was about to send some when that was said has done so when this returns: both lock the socket.
+    let _ = getpeername(stream);
+    let state = std::fs::read_to_string(format!("/proc/self/fdinfo/{}", stream.as_raw_fd()));
+    let some = |line: &str| line.strip_prefix("scm_fds:").is_some_and(|count| count.trim() != "0");
+    let has_some = state.is_ok_and(|state| state.lines().any(some));
+    has_some.then_some("a socket with descriptors in it that nobody has received")
 }

@@ -3,10 +3,11 @@
 //! Everything here may be used after a fork of a process with threads: no function allocates or
 //! takes a lock.
 
-use rustix::fd::{BorrowedFd, FromRawFd as _, OwnedFd, RawFd};
+use rustix::fd::{AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd, RawFd};
 use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
 use rustix::process::Signal;
+use sandgate_sandbox::linux::SO_PASSRIGHTS;
 use std::ffi::{c_char, c_int, c_long, c_void};
 use std::ptr;
 use std::sync::atomic::AtomicU32;
@@ -77,6 +78,16 @@ pub(super) unsafe fn clear_when_gone(number: &AtomicU32) {
 pub(super) fn forbid_inspection() {
     // SAFETY: only numbers.
     unsafe { libc::prctl(libc::PR_SET_DUMPABLE, 0, 0, 0, 0) };
+}
+
+/// Has nobody send descriptors to a unix socket.
+pub(super) fn take_no_descriptors(socket: BorrowedFd<'_>) -> Result<(), Errno> {
+    let no: c_int = 0;
+    let length = size_of::<c_int>() as libc::socklen_t;
+    let (fd, value) = (socket.as_raw_fd(), (&raw const no).cast());
+    // SAFETY: the kernel reads a number of that length.
+    let result = unsafe { libc::setsockopt(fd, libc::SOL_SOCKET, SO_PASSRIGHTS, value, length) };
+    if result == 0 { Ok(()) } else { Err(last_errno()) }
 }
 
 /// Kills every other process of this one's PID namespace, whose first it must be.

@@ -227,8 +227,9 @@ fn sleep_beside(
     let pid = pid.map_err(Failure::at(Stage::Fork))?;
     let pid = Pid::from_raw(pid).ok_or(Errno::CHILD).map_err(Failure::at(Stage::Fork))?;
     if session == Session::Guards {
-        // Whoever kills the group that the command is in must not kill its guard too.
-        let _ = rustix::process::setpgid(None, None);
+        // Whoever kills the group that the command is in must not kill its guard too. In a group of the same session the guard
+        // would also count for somebody who continues that group when the terminal has stopped it, as a shell does.
+        let _ = rustix::process::setsid();
     }
     let own = (mode == Mode::LandlockOnly).then_some(pid);
     let outer_pid = list.ok().and_then(|list| children::only(&list)).or(own);
