@@ -1,9 +1,12 @@
 //! Collects what is protected in some roots.
 
+mod linked;
+
 use super::Layout;
 use super::git::{Guarded, guarded, is_git_directory};
 use super::gitlinks::gitlinks;
 use super::home;
+use super::links::{Left, Obeyed};
 #[cfg(target_os = "linux")]
 use super::mounts::OfTheKernel;
 use super::protected::{PROTECTED, has_protected_part, is_git, is_placeholder};
@@ -39,11 +42,19 @@ pub(super) struct Finder {
     kernel: BTreeSet<PathBuf>,
     unfit: Option<(PathBuf, String)>,
     seen: Vec<Seen>,
+    /// What the links in protected directories lead to.
+    linked: BTreeSet<PathBuf>,
+    /// The protected directories that were searched for links.
+    looked_into: BTreeSet<(PathBuf, Obeyed)>,
+    /// How much more is searched for links, in directories for temporary files and elsewhere.
+    left_in_scratch: Left,
+    left: Left,
+    notes: BTreeSet<String>,
 }
 
 impl Finder {
     pub(super) fn new(roots: BTreeSet<PathBuf>) -> Self {
-        Self { roots, ..Self::default() }
+        Self { roots, left_in_scratch: Left::SCRATCH, ..Self::default() }
     }
 
     /// Protects what must be in a root that was named: what is there, and the names of its own that
@@ -114,6 +125,7 @@ impl Finder {
             self.seen.push(Seen::root(path));
             if is_git_directory(path) {
                 self.guard(path, named);
+                self.protect_links(path, Obeyed::Git);
             }
         } else {
             self.search_root(path);
@@ -161,8 +173,14 @@ impl Finder {
         } else {
             Some(path.clone())
         };
-        if let (Some(git), Some(work_tree), true) = (leads_to, path.parent(), is_git(&path)) {
-            self.reserve_in_gitlinks(&git, work_tree);
+        if let Some(leads_to) = leads_to {
+            match path.parent().filter(|_| is_git(&path)) {
+                Some(work_tree) => {
+                    self.protect_links(&leads_to, Obeyed::Git);
+                    self.reserve_in_gitlinks(&leads_to, work_tree);
+                }
+                None => self.protect_all_links(&path, &leads_to),
+            }
         }
         self.protect_far(path);
     }
@@ -196,15 +214,8 @@ impl Finder {
     fn protect_pointed_to(&mut self, file: &Path) -> Option<PathBuf> {
         let own = first_line(file, "gitdir: ")?;
         let own = self.follow(&file.with_file_name("").join(own))?;
-        let pointer = own.join("commondir");
-        if pointer.is_symlink() {
-            self.follow(&pointer).into_iter().for_each(|target| self.protect_far(target));
-        }
-        if let Some(shared) = first_line(&pointer, "") {
-            let shared = self.follow(&own.join(shared));
-            shared.into_iter().for_each(|shared| self.protect_far(shared));
-        }
         self.protect_far(own.clone());
+        self.protect_links(&own, Obeyed::Git);
         Some(own)
     }
 
@@ -233,7 +244,8 @@ impl Finder {
         if let Some(home) = self.follow(home)
             && !self.roots.contains(&home)
         {
-            self.protect_far(home);
+            self.protect_far(home.clone());
+            self.protect_links(&home, Obeyed::All);
         }
     }
 
@@ -241,8 +253,12 @@ impl Finder {
     pub(super) fn protect_home(&mut self, home: &Path) {
         for path in home::obeyed(home) {
             self.seen.push(Seen::name(&path));
-            if path.is_symlink() {
-                self.protect_place(&path);
+            let leads_to = match path.is_symlink() {
+                true => self.protect_place(&path),
+                false => Some(path.clone()),
+            };
+            if let Some(leads_to) = leads_to {
+                self.protect_all_links(&path, &leads_to);
             }
             self.protect_far(path);
         }
@@ -260,7 +276,11 @@ impl Finder {
             Ok(found) => found,
             Err(error) => {
                 let why = format!("nobody says what is mounted there ({error})");
-                self.unfit = self.roots.first().map(|root| (root.clone(), why));
+                self.roots
+                    .first()
+                    .cloned()
+                    .into_iter()
+                    .for_each(|root| self.refuse(root, why.clone()));
                 return;
             }
         };
@@ -274,7 +294,7 @@ impl Finder {
                 None if is_read_only => {}
                 None => {
                     let why = format!("its file system, {file_system}, is one of the kernel's own");
-                    self.unfit = Some((place.clone(), why));
+                    self.refuse(place.clone(), why);
                 }
             }
             if !is_read_only {
@@ -297,7 +317,10 @@ impl Finder {
     fn keep_fewer_free(&mut self) {
         let is_of_a_root =
             |path: &&PathBuf| path.parent().is_some_and(|above| self.roots.contains(above));
-        let (first, others): (Vec<_>, Vec<_>) = self.absent.iter().partition(is_of_a_root);
+        // What no command can make needs not to be kept free.
+        let can_be_made = |path: &&PathBuf| self.is_writable(path);
+        let (first, others): (Vec<_>, Vec<_>) =
+            self.absent.iter().filter(can_be_made).partition(is_of_a_root);
         let surplus = others.iter().skip(MOST_KEPT_FREE.saturating_sub(first.len()));
         let surplus: Vec<PathBuf> = surplus.map(|path| (*path).clone()).collect();
         for path in surplus {
@@ -316,6 +339,7 @@ impl Finder {
         for root in self.roots.clone() {
             self.pin_above(&root);
         }
+        self.close_linked();
         self.keep_fewer_free();
         let Self {
             roots,
@@ -328,7 +352,10 @@ impl Finder {
             kernel,
             unfit,
             seen,
+            notes: own_notes,
+            ..
         } = self;
+        notes.extend(own_notes);
         let in_roots = |path: &Path| {
             let above = path.ancestors().skip(1);
             let nearest = above.into_iter().find(|a| roots.contains(*a) || protected.contains(*a));

@@ -6,6 +6,7 @@ mod find;
 mod git;
 mod gitlinks;
 mod home;
+mod links;
 #[cfg(target_os = "linux")]
 mod mounts;
 mod narrow;

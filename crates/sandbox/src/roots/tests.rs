@@ -1,3 +1,5 @@
+mod links;
+
 use super::protected::PLACEHOLDER_MODE;
 use super::*;
 use sandgate_protocol::{DenialEvidence, DenialRule, DeniedOperation};
