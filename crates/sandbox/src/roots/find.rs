@@ -4,7 +4,7 @@ mod linked;
 
 use super::Layout;
 use super::git::{Guarded, guarded, is_git_directory};
-use super::gitlinks::gitlinks;
+use super::gitlinks::{Gitlinks, gitlinks};
 use super::home;
 use super::links::{Left, Obeyed};
 #[cfg(target_os = "linux")]
@@ -18,12 +18,15 @@ use super::seen::{Seen, number};
 use super::walk::{Limits, Walked, walk};
 use super::way::{End, Way};
 use sandgate_protocol::WritableRoot;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-/// No path is longer.
-const LONGEST_POINTER: u64 = 8 * 1024;
+/// No file of git's that holds a path is longer. No path is nearly as long, but git ignores line ends after it.
+const LONGEST_POINTER: u64 = 16 << 20;
+
+/// The longest path at which something is mounted. Nobody can go by one of more than 4096 bytes, but only step by step.
+const LONGEST_PATH: usize = 3_900;
 
 /// The most names that are kept free at once: each needs up to two descriptors while a cage is in use.
 pub(crate) const MOST_KEPT_FREE: usize = 400;
@@ -46,6 +49,8 @@ pub(super) struct Finder {
     linked: BTreeSet<PathBuf>,
     /// The protected directories that were searched for links.
     looked_into: BTreeSet<(PathBuf, Obeyed)>,
+    /// Names that are kept free because a submodule is to lie there, and the work trees that say so.
+    of_submodules: BTreeMap<PathBuf, PathBuf>,
     /// How much more is searched for links, in directories for temporary files and elsewhere.
     left_in_scratch: Left,
     left: Left,
@@ -94,17 +99,26 @@ impl Finder {
         for path in protected {
             self.protect(path);
         }
-        for path in closed {
-            self.protect_far(path);
-        }
         if !complete {
             self.unfinished.insert(root.to_owned());
         }
-        match border(root, unread) {
-            Some(border) => border.into_iter().for_each(|path| self.protect_far(path)),
-            None if self.scratch.contains(root) => {}
-            None => {
-                self.too_large.insert(root.to_owned());
+        let is_unreadable = unread.iter().any(|path| path == root);
+        if let Some(error) = std::fs::read_dir(root).err().filter(|_| is_unreadable) {
+            self.close(root, format!("it cannot be searched for repositories ({error})"));
+            return;
+        }
+        // Others make as many as they like where temporary files are.
+        let closed = match closed.len() > MOST_CLOSED && self.scratch.contains(root) {
+            true => border(root, closed),
+            false => Some(closed.into_iter().collect()),
+        };
+        for border in [closed, border(root, unread)] {
+            match border {
+                Some(border) => border.into_iter().for_each(|path| self.protect_far(path)),
+                None if self.scratch.contains(root) => {}
+                None => {
+                    self.too_large.insert(root.to_owned());
+                }
             }
         }
     }
@@ -159,10 +173,12 @@ impl Finder {
     fn protect(&mut self, path: PathBuf) {
         let metadata = match path.symlink_metadata() {
             Ok(metadata) => metadata,
+            Err(error) if error.kind() == ErrorKind::NotFound => return,
             Err(error) => {
                 // It may not be looked at now, but a command could change that.
-                let closed = path.parent().filter(|_| error.kind() == ErrorKind::PermissionDenied);
-                closed.into_iter().for_each(|directory| self.protect_far(directory.to_owned()));
+                if let Some(directory) = path.parent() {
+                    self.close(directory, format!("nobody can look at {} ({error})", shown(&path)));
+                }
                 return;
             }
         };
@@ -192,13 +208,41 @@ impl Finder {
         if nearest.is_none_or(|root| self.scratch.contains(root)) {
             return;
         }
-        for place in gitlinks(git, work_tree) {
-            self.follow(&place.join(PROTECTED[0]));
+        let Gitlinks { places, crowded, doubt } = gitlinks(git, work_tree);
+        for place in places {
+            let way = Way::of(&place.join(PROTECTED[0]));
+            if let End::Missing(missing) = &way.end {
+                self.of_submodules.insert(missing.clone(), work_tree.to_owned());
+            }
+            self.arrive(way);
+        }
+        for place in crowded.iter().filter(|place| *place != work_tree) {
+            self.follow(place).into_iter().for_each(|place| self.protect_far(place));
+        }
+        let doubt =
+            doubt.or(crowded.contains(work_tree).then(|| "it has too many submodules".into()));
+        if let Some(why) = doubt {
+            let index = shown(&git.join("index"));
+            self.close(work_tree, format!("nobody knows all submodules of {index}: {why}"));
+        }
+    }
+
+    /// Closes a directory in which something may have to be protected that nobody knows of. A root cannot be closed: if
+    /// somebody named it, nothing runs.
+    fn close(&mut self, directory: &Path, why: String) {
+        if !self.roots.contains(directory) {
+            self.protect_far(directory.to_owned());
+        } else if self.scratch.contains(directory) {
+            self.unfinished.insert(directory.to_owned());
+        } else {
+            self.refuse(directory.to_owned(), why);
         }
     }
 
     /// Protects something, and every step of the way to it.
     fn protect_far(&mut self, path: PathBuf) {
+        let is_short = |above: &&Path| above.as_os_str().len() <= LONGEST_PATH;
+        let path = path.ancestors().find(is_short).map(Path::to_owned).unwrap_or(path);
         self.pin_above(&path);
         self.protected.insert(path);
     }
@@ -222,7 +266,10 @@ impl Finder {
     /// Follows a path and sees to it that it goes on to lead where it does: the links on it stay, the
     /// directories that it passes too, and a place that is not there stays free.
     fn follow(&mut self, path: &Path) -> Option<PathBuf> {
-        let way = Way::of(path);
+        self.arrive(Way::of(path))
+    }
+
+    fn arrive(&mut self, way: Way) -> Option<PathBuf> {
         self.keep(&way);
         match way.end {
             End::There(target) => return Some(target),
@@ -284,18 +331,24 @@ impl Finder {
                 return;
             }
         };
-        for OfTheKernel { place, is_read_only, file_system } in found {
+        for (root, file_system) in found.roots {
+            self.refuse(root, of_the_kernel(&file_system));
+        }
+        for OfTheKernel { place, is_read_only, file_system, is_unknown } in found.inside {
             if self.roots.contains(&place) && !is_on_a_kernel_file_system(&place) {
                 continue;
+            }
+            if is_unknown && !is_read_only {
+                let place = shown(&place);
+                self.notes.insert(format!(
+                    "{place} is read-only: its file system, {file_system}, is not known to hold files"
+                ));
             }
             let nearest = super::mounts::nearest(&place).map(Path::to_owned);
             match nearest.filter(|at| self.is_writable(at) && !self.roots.contains(at)) {
                 Some(nearest) => self.protect_far(nearest),
                 None if is_read_only => {}
-                None => {
-                    let why = format!("its file system, {file_system}, is one of the kernel's own");
-                    self.refuse(place.clone(), why);
-                }
+                None => self.refuse(place.clone(), of_the_kernel(&file_system)),
             }
             if !is_read_only {
                 self.kernel.insert(place);
@@ -321,6 +374,7 @@ impl Finder {
         let can_be_made = |path: &&PathBuf| self.is_writable(path);
         let (first, others): (Vec<_>, Vec<_>) =
             self.absent.iter().filter(can_be_made).partition(is_of_a_root);
+        let why = (first.len() > MOST_KEPT_FREE).then(|| self.whose_submodules_are_gone(&first));
         let surplus = others.iter().skip(MOST_KEPT_FREE.saturating_sub(first.len()));
         let surplus: Vec<PathBuf> = surplus.map(|path| (*path).clone()).collect();
         for path in surplus {
@@ -328,6 +382,27 @@ impl Finder {
             self.protected.remove(&path);
             path.parent().into_iter().for_each(|above| self.protect_far(above.to_owned()));
         }
+        if let Some((root, why)) = why.flatten() {
+            self.refuse(root, why);
+        }
+    }
+
+    /// The root in which too many names would have to be kept free, and why, if that is for submodules.
+    fn whose_submodules_are_gone(&self, names: &[&PathBuf]) -> Option<(PathBuf, String)> {
+        let mut of_each: BTreeMap<&PathBuf, Vec<&PathBuf>> = BTreeMap::new();
+        for name in names {
+            if let Some(work_tree) = self.of_submodules.get(*name) {
+                of_each.entry(work_tree).or_default().push(name);
+            }
+        }
+        let (work_tree, gone) = of_each.into_iter().max_by_key(|(_, gone)| gone.len())?;
+        let (root, work_tree) = (gone.first()?.parent()?, shown(work_tree));
+        let why = format!(
+            "the repository {work_tree} has {} submodules whose directories are gone, and so many names cannot be kept \
+             free; make them again with `git -C {work_tree} submodule update --init`, or take them out with `git rm`",
+            gone.len(),
+        );
+        Some((root.to_owned(), why))
     }
 
     fn pin_above(&mut self, path: &Path) {
@@ -406,6 +481,11 @@ impl Finder {
             notes,
         }
     }
+}
+
+#[cfg(target_os = "linux")]
+fn of_the_kernel(file_system: &str) -> String {
+    format!("its file system, {file_system}, is one of the kernel's own")
 }
 
 /// The most directories that are read-only because nobody has looked into them.

@@ -140,11 +140,14 @@ impl Unsearched {
     /// Looks for what must stay as it is.
     pub(crate) fn search(&self) -> Layout {
         let Self { named, scratch, settings, home, ours, opened, sockets, ways, notes } = self;
-        let mut finder = Finder::new(named.union(scratch).cloned().collect());
+        // What lies in a root that was named is part of it.
+        let is_by_itself = |path: &&PathBuf| !path.ancestors().any(|above| named.contains(above));
+        let scratch: BTreeSet<_> = scratch.iter().filter(is_by_itself).cloned().collect();
+        let mut finder = Finder::new(named.union(&scratch).cloned().collect());
         for root in named {
             finder.search_root(root);
         }
-        for root in scratch.difference(named) {
+        for root in &scratch {
             finder.search_scratch(root);
         }
         for settings in settings.iter().chain(ours) {

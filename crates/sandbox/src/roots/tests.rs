@@ -1,4 +1,5 @@
 mod links;
+mod search;
 
 use super::protected::PLACEHOLDER_MODE;
 use super::*;
