@@ -8,7 +8,7 @@ use super::gitlinks::{Gitlinks, gitlinks};
 use super::home;
 use super::links::{Left, Obeyed};
 #[cfg(target_os = "linux")]
-use super::mounts::OfTheKernel;
+use super::mounts::{Mounted, OfTheKernel, Watch};
 use super::protected::{PROTECTED, has_protected_part, is_git, is_placeholder};
 use super::read::read_bounded;
 #[cfg(target_os = "linux")]
@@ -45,6 +45,8 @@ pub(super) struct Finder {
     kernel: BTreeSet<PathBuf>,
     unfit: Option<(PathBuf, String)>,
     seen: Vec<Seen>,
+    #[cfg(target_os = "linux")]
+    watch: Option<Watch>,
     /// What the links in protected directories lead to.
     linked: BTreeSet<PathBuf>,
     /// The protected directories that were searched for links.
@@ -319,8 +321,14 @@ impl Finder {
     /// that only what is known to be the kernel's is refused.
     #[cfg(target_os = "linux")]
     pub(super) fn close_the_kernels(&mut self) {
-        let found = match super::mounts::of_the_kernel(&self.roots) {
-            Ok(found) => found,
+        if self.roots.is_empty() {
+            return;
+        }
+        match Watch::begin(&self.roots) {
+            Ok(watch) => {
+                self.close_mounted(watch.found().clone());
+                self.watch = Some(watch);
+            }
             Err(error) => {
                 let why = format!("nobody says what is mounted there ({error})");
                 self.roots
@@ -328,9 +336,12 @@ impl Finder {
                     .cloned()
                     .into_iter()
                     .for_each(|root| self.refuse(root, why.clone()));
-                return;
             }
-        };
+        }
+    }
+
+    #[cfg(target_os = "linux")]
+    pub(super) fn close_mounted(&mut self, found: Mounted) {
         for (root, file_system) in found.roots {
             self.refuse(root, of_the_kernel(&file_system));
         }
@@ -427,6 +438,8 @@ impl Finder {
             kernel,
             unfit,
             seen,
+            #[cfg(target_os = "linux")]
+            watch,
             notes: own_notes,
             ..
         } = self;
@@ -476,6 +489,8 @@ impl Finder {
             kernel: kernel.into_iter().collect(),
             unfit,
             seen,
+            #[cfg(target_os = "linux")]
+            watch,
             numbers,
             scratch,
             notes,

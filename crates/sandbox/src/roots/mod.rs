@@ -220,6 +220,9 @@ pub struct Layout {
     pub(crate) unfit: Option<(PathBuf, String)>,
     /// What was there.
     seen: Vec<Seen>,
+    /// What was mounted.
+    #[cfg(target_os = "linux")]
+    watch: Option<mounts::Watch>,
     /// The numbers of the roots and of what is protected in them, as far as it is there.
     numbers: BTreeMap<PathBuf, Number>,
     /// The roots for temporary files that nobody named.
@@ -310,6 +313,12 @@ impl Layout {
     /// read-only, or, in a directory for temporary files of very many, as writable as the rest.
     pub fn unfinished(&self) -> &[PathBuf] {
         &self.unfinished
+    }
+
+    /// Whether the same is mounted in the roots. Commands that have mounts of their own do not see what came later.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn has_the_same_mounts(&self) -> bool {
+        self.watch.as_ref().is_none_or(mounts::Watch::is_current)
     }
 
     /// Whether the roots, the protected names in them and the person's settings are still what they

@@ -5,10 +5,16 @@
 //! sets what the kernel runs as root.
 
 use super::find::as_path;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
 use std::collections::BTreeSet;
-use std::io;
+use std::fs::File;
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+const TABLE: &str = "/proc/self/mountinfo";
 
 /// The file systems without a device that hold somebody's files. All others without one are taken for the kernel's.
 const OF_FILES: &[&[u8]] = &[
@@ -95,7 +101,7 @@ struct Mount<'a> {
 }
 
 /// A place at which something is mounted that is not of files.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct OfTheKernel {
     pub(super) place: PathBuf,
     /// Nobody can write to it as it is.
@@ -106,11 +112,62 @@ pub(super) struct OfTheKernel {
 }
 
 /// What is mounted in roots and holds no files.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Mounted {
     pub(super) inside: Vec<OfTheKernel>,
     /// Roots that lie on such a mount themselves, and its file system.
     pub(super) roots: Vec<(PathBuf, String)>,
+}
+
+/// What was mounted in roots, and whether it still is.
+#[derive(Debug, Clone)]
+pub(super) struct Watch(Arc<Watched>);
+
+#[derive(Debug)]
+struct Watched {
+    /// The kernel says of an open table whether it has changed.
+    table: File,
+    roots: BTreeSet<PathBuf>,
+    found: Mounted,
+    is_past: AtomicBool,
+}
+
+/// Two that were made at different times may have found the same.
+impl PartialEq for Watch {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.found == other.0.found
+    }
+}
+
+impl Eq for Watch {}
+
+impl Watch {
+    /// Looks at what is mounted.
+    ///
+    /// # Errors
+    /// When nobody says what is.
+    pub(super) fn begin(roots: &BTreeSet<PathBuf>) -> io::Result<Self> {
+        let mut table = File::open(TABLE)?;
+        let found = look(&mut table, roots)?;
+        let is_past = AtomicBool::new(false);
+        Ok(Self(Arc::new(Watched { table, roots: roots.clone(), found, is_past })))
+    }
+
+    pub(super) fn found(&self) -> &Mounted {
+        &self.0.found
+    }
+
+    /// Whether the same is mounted. Costs one call, unless somebody has mounted something somewhere.
+    pub(super) fn is_current(&self) -> bool {
+        let Watched { table, roots, found, is_past } = &*self.0;
+        let mut asked = [PollFd::new(table, PollFlags::PRI)];
+        // The kernel says so once; whoever heard it must not be the only one who knows.
+        let stayed = matches!(poll(&mut asked, Some(&Timespec::default())), Ok(0));
+        if !stayed && !of_the_kernel(roots).is_ok_and(|now| now == *found) {
+            is_past.store(true, Ordering::Release);
+        }
+        !is_past.load(Ordering::Acquire)
+    }
 }
 
 /// The places in the roots at which something is mounted that is not of files, as far as they can be reached.
@@ -118,9 +175,14 @@ pub(super) struct Mounted {
 /// # Errors
 /// When nobody says what is mounted.
 pub(super) fn of_the_kernel(roots: &BTreeSet<PathBuf>) -> io::Result<Mounted> {
-    let table = std::fs::read("/proc/self/mountinfo")?;
+    look(&mut File::open(TABLE)?, roots)
+}
+
+fn look(table: &mut File, roots: &BTreeSet<PathBuf>) -> io::Result<Mounted> {
+    let mut lines = Vec::new();
+    table.read_to_end(&mut lines)?;
     let (mut found, mut mounts) = (Vec::new(), Vec::new());
-    for line in table.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
+    for line in lines.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
         let unclear = || io::Error::other("a line about a mount cannot be understood");
         let mount = read(line).ok_or_else(unclear)?;
         match mount.place.ancestors().any(|above| roots.contains(above)) {
@@ -274,7 +336,8 @@ mod tests {
         assert!(of(directory.path().to_str().unwrap()).is_empty());
     }
 
-    /// A root may lie below the place at which something is mounted, where no number of its own tells what it is.
+    /// spec SANDBOX.192: A root that lies anywhere on a mount of the kernel's own, as a `/dev` for a container, is refused by
+    /// the name of its file system.
     #[test]
     fn a_root_is_on_the_mount_that_is_nearest_above_it() {
         let on = |root: &str| of_the_kernel(&BTreeSet::from([PathBuf::from(root)])).unwrap().roots;
@@ -287,6 +350,18 @@ mod tests {
         assert_eq!(of("/gone/dev/disk/by-id"), b"devtmpfs");
         assert_eq!(of("/gone/devices"), b"ext4");
         assert!(is_the_kernels(b"devtmpfs") && !is_the_kernels(b"tmpfs"));
+    }
+
+    #[test]
+    fn a_watch_lasts_while_the_same_is_mounted() {
+        let directory = tempfile::tempdir().unwrap();
+        let roots = BTreeSet::from([directory.path().canonicalize().unwrap()]);
+        let watch = Watch::begin(&roots).unwrap();
+        assert!(watch.is_current() && watch.is_current());
+        let Watched { table, roots, .. } = Arc::into_inner(watch.0).unwrap();
+        let found = Mounted { inside: Vec::new(), roots: vec![("/".into(), "proc".to_owned())] };
+        let is_past = AtomicBool::new(true);
+        assert!(!Watch(Arc::new(Watched { table, roots, found, is_past })).is_current());
     }
 
     /// The lines are the kernel's, but names in them are anybody's.

@@ -95,3 +95,38 @@ fn a_directory_for_temporary_files_in_the_workspace_is_part_of_it() {
     let expected = [("ws/tmp/a/b/c/d/e/.git/config", false), ("ws/tmp/a/b/c/d/e/file", true)];
     check(&layout, &root, &expected);
 }
+
+/// spec SANDBOX.193: What is mounted in a root and is not known to hold files is read-only, and told of with its file
+/// system.
+#[cfg(target_os = "linux")]
+#[test]
+fn what_is_not_known_to_hold_files_is_told_of() {
+    let (_directory, root) = home();
+    let ws = root.join("ws");
+    let mounted = |name: &str, is_unknown| mounts::OfTheKernel {
+        place: ws.join(name),
+        is_read_only: false,
+        file_system: "newfs".to_owned(),
+        is_unknown,
+    };
+    for name in ["known", "new"] {
+        fs::create_dir(ws.join(name)).unwrap();
+    }
+    let mut finder = find::Finder::new(BTreeSet::from([ws.clone()]));
+    let inside = vec![mounted("known", false), mounted("new", true)];
+    finder.close_mounted(mounts::Mounted { inside, roots: Vec::new() });
+    let layout = finder.finish(BTreeSet::new(), Vec::new());
+    check(&layout, &root, &[("ws/new/file", false), ("ws/known/file", false), ("ws/file", true)]);
+    let note = format!(
+        "{} is read-only: its file system, newfs, is not known to hold files",
+        ws.join("new").display()
+    );
+    assert_eq!(layout.notes(), [note]);
+    // A root on such a mount.
+    let mut finder = find::Finder::new(BTreeSet::from([ws.clone()]));
+    let roots = vec![(ws.clone(), "devtmpfs".to_owned())];
+    finder.close_mounted(mounts::Mounted { inside: Vec::new(), roots });
+    let (place, why) = finder.finish(BTreeSet::new(), Vec::new()).unfit.unwrap();
+    assert_eq!(place, ws);
+    assert!(why.contains("devtmpfs"), "{why}");
+}

@@ -8,6 +8,7 @@
 //! Where a level has many directories, or a directory many that may be leaves, a few threads look at once:
 //! somebody waits for the first command of a session.
 
+use super::kept::{Batch, Directory, Tree};
 use super::{Limits, Walked};
 use crate::roots::protected::{PROTECTED, is_protected_bytes};
 use rustix::fd::{AsFd as _, OwnedFd};
@@ -293,30 +294,6 @@ struct Room {
     path: Vec<u8>,
     way: Vec<usize>,
     batch: Batch,
-}
-
-/// Some of the directories in one, by their names, each ended by a NUL.
-#[derive(Default)]
-struct Batch {
-    names: Vec<u8>,
-    starts: Vec<usize>,
-}
-
-impl Batch {
-    fn add(&mut self, name: &CStr) {
-        self.starts.push(self.names.len());
-        self.names.extend_from_slice(name.to_bytes_with_nul());
-    }
-
-    fn clear(&mut self) {
-        self.names.clear();
-        self.starts.clear();
-    }
-
-    /// Those that begin there.
-    fn names<'a>(&'a self, starts: &'a [usize]) -> impl Iterator<Item = &'a CStr> {
-        starts.iter().filter_map(|start| CStr::from_bytes_until_nul(self.names.get(*start..)?).ok())
-    }
 }
 
 /// What is known of a directory without looking into it.
@@ -613,47 +590,4 @@ fn protected_in(above: &OwnedFd, name: &CStr, path: &Path) -> impl Iterator<Item
 fn absolute(root: &Path, path: &[u8]) -> PathBuf {
     let relative = Path::new(OsStr::from_bytes(path));
     if path.is_empty() { root.to_owned() } else { root.join(relative) }
-}
-
-/// The directories that were found, in the order in which they are looked into. All their names are
-/// in one place.
-#[derive(Default)]
-struct Tree {
-    names: Vec<u8>,
-    directories: Vec<Directory>,
-}
-
-struct Directory {
-    parent: usize,
-    name: Range<usize>,
-    level: usize,
-}
-
-impl Tree {
-    /// The root, which has no name.
-    fn plant(&mut self) {
-        self.add(0, 0, b"");
-    }
-
-    fn add(&mut self, parent: usize, level: usize, name: &[u8]) {
-        let start = self.names.len();
-        self.names.extend_from_slice(name);
-        self.directories.push(Directory { parent, name: start..self.names.len(), level });
-    }
-
-    /// Puts the path of a directory together, relative to the root. `way` is room for the way to it.
-    fn path_of(&self, mut at: usize, path: &mut Vec<u8>, way: &mut Vec<usize>) {
-        way.clear();
-        while at != 0 {
-            way.push(at);
-            at = self.directories[at].parent;
-        }
-        path.clear();
-        for &step in way.iter().rev() {
-            if !path.is_empty() {
-                path.push(b'/');
-            }
-            path.extend_from_slice(&self.names[self.directories[step].name.clone()]);
-        }
-    }
 }

@@ -4,6 +4,8 @@
 //! followed, and no directory is left out by its name: a repository can lie in `node_modules` too.
 
 #[cfg(target_os = "linux")]
+mod kept;
+#[cfg(target_os = "linux")]
 mod linux;
 // Linux has it in tests, where the two must find the same.
 #[cfg(any(not(target_os = "linux"), test))]
