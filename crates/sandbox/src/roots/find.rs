@@ -175,7 +175,12 @@ impl Finder {
     fn protect(&mut self, path: PathBuf) {
         let metadata = match path.symlink_metadata() {
             Ok(metadata) => metadata,
-            Err(error) if error.kind() == ErrorKind::NotFound => return,
+            // It went away meanwhile.
+            Err(error)
+                if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) =>
+            {
+                return;
+            }
             Err(error) => {
                 // It may not be looked at now, but a command could change that.
                 if let Some(directory) = path.parent() {

@@ -3,7 +3,6 @@
 //! Nothing is followed here, and of a git directory only that is looked into which git runs or obeys, never its
 //! objects: a workspace may have thousands of repositories.
 
-use super::protected::is_placeholder;
 use std::collections::{BTreeSet, VecDeque};
 use std::ffi::OsStr;
 use std::io::{self, ErrorKind};
@@ -158,6 +157,7 @@ fn is_gone(error: &io::Error) -> bool {
 
 #[cfg(unix)]
 fn may_be_passed(directory: &Path) -> bool {
+    use super::protected::is_placeholder;
     use std::os::unix::fs::PermissionsExt as _;
     let found = directory.symlink_metadata();
     // Nobody passes ours either: it keeps a name free, and is empty.
