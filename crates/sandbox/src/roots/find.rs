@@ -1,11 +1,14 @@
 //! Collects what is protected in some roots.
 
+mod linked;
+
 use super::Layout;
 use super::git::{Guarded, guarded, is_git_directory};
-use super::gitlinks::gitlinks;
+use super::gitlinks::{Gitlinks, gitlinks};
 use super::home;
+use super::links::{Left, Obeyed};
 #[cfg(target_os = "linux")]
-use super::mounts::OfTheKernel;
+use super::mounts::{Mounted, OfTheKernel, Watch};
 use super::protected::{PROTECTED, has_protected_part, is_git, is_placeholder};
 use super::read::read_bounded;
 #[cfg(target_os = "linux")]
@@ -15,12 +18,15 @@ use super::seen::{Seen, number};
 use super::walk::{Limits, Walked, walk};
 use super::way::{End, Way};
 use sandgate_protocol::WritableRoot;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-/// No path is longer.
-const LONGEST_POINTER: u64 = 8 * 1024;
+/// No file of git's that holds a path is longer. No path is nearly as long, but git ignores line ends after it.
+const LONGEST_POINTER: u64 = 16 << 20;
+
+/// The longest path at which something is mounted. Nobody can go by one of more than 4096 bytes, but only step by step.
+const LONGEST_PATH: usize = 3_900;
 
 /// The most names that are kept free at once: each needs up to two descriptors while a cage is in use.
 pub(crate) const MOST_KEPT_FREE: usize = 400;
@@ -39,11 +45,23 @@ pub(super) struct Finder {
     kernel: BTreeSet<PathBuf>,
     unfit: Option<(PathBuf, String)>,
     seen: Vec<Seen>,
+    #[cfg(target_os = "linux")]
+    watch: Option<Watch>,
+    /// What the links in protected directories lead to.
+    linked: BTreeSet<PathBuf>,
+    /// The protected directories that were searched for links.
+    looked_into: BTreeSet<(PathBuf, Obeyed)>,
+    /// Names that are kept free because a submodule is to lie there, and the work trees that say so.
+    of_submodules: BTreeMap<PathBuf, PathBuf>,
+    /// How much more is searched for links, in directories for temporary files and elsewhere.
+    left_in_scratch: Left,
+    left: Left,
+    notes: BTreeSet<String>,
 }
 
 impl Finder {
     pub(super) fn new(roots: BTreeSet<PathBuf>) -> Self {
-        Self { roots, ..Self::default() }
+        Self { roots, left_in_scratch: Left::SCRATCH, ..Self::default() }
     }
 
     /// Protects what must be in a root that was named: what is there, and the names of its own that
@@ -83,17 +101,26 @@ impl Finder {
         for path in protected {
             self.protect(path);
         }
-        for path in closed {
-            self.protect_far(path);
-        }
         if !complete {
             self.unfinished.insert(root.to_owned());
         }
-        match border(root, unread) {
-            Some(border) => border.into_iter().for_each(|path| self.protect_far(path)),
-            None if self.scratch.contains(root) => {}
-            None => {
-                self.too_large.insert(root.to_owned());
+        let is_unreadable = unread.iter().any(|path| path == root);
+        if let Some(error) = std::fs::read_dir(root).err().filter(|_| is_unreadable) {
+            self.close(root, format!("it cannot be searched for repositories ({error})"));
+            return;
+        }
+        // Others make as many as they like where temporary files are.
+        let closed = match closed.len() > MOST_CLOSED && self.scratch.contains(root) {
+            true => border(root, closed),
+            false => Some(closed.into_iter().collect()),
+        };
+        for border in [closed, border(root, unread)] {
+            match border {
+                Some(border) => border.into_iter().for_each(|path| self.protect_far(path)),
+                None if self.scratch.contains(root) => {}
+                None => {
+                    self.too_large.insert(root.to_owned());
+                }
             }
         }
     }
@@ -114,6 +141,7 @@ impl Finder {
             self.seen.push(Seen::root(path));
             if is_git_directory(path) {
                 self.guard(path, named);
+                self.protect_links(path, Obeyed::Git);
             }
         } else {
             self.search_root(path);
@@ -147,10 +175,17 @@ impl Finder {
     fn protect(&mut self, path: PathBuf) {
         let metadata = match path.symlink_metadata() {
             Ok(metadata) => metadata,
+            // It went away meanwhile.
+            Err(error)
+                if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) =>
+            {
+                return;
+            }
             Err(error) => {
                 // It may not be looked at now, but a command could change that.
-                let closed = path.parent().filter(|_| error.kind() == ErrorKind::PermissionDenied);
-                closed.into_iter().for_each(|directory| self.protect_far(directory.to_owned()));
+                if let Some(directory) = path.parent() {
+                    self.close(directory, format!("nobody can look at {} ({error})", shown(&path)));
+                }
                 return;
             }
         };
@@ -161,8 +196,14 @@ impl Finder {
         } else {
             Some(path.clone())
         };
-        if let (Some(git), Some(work_tree), true) = (leads_to, path.parent(), is_git(&path)) {
-            self.reserve_in_gitlinks(&git, work_tree);
+        if let Some(leads_to) = leads_to {
+            match path.parent().filter(|_| is_git(&path)) {
+                Some(work_tree) => {
+                    self.protect_links(&leads_to, Obeyed::Git);
+                    self.reserve_in_gitlinks(&leads_to, work_tree);
+                }
+                None => self.protect_all_links(&path, &leads_to),
+            }
         }
         self.protect_far(path);
     }
@@ -174,13 +215,41 @@ impl Finder {
         if nearest.is_none_or(|root| self.scratch.contains(root)) {
             return;
         }
-        for place in gitlinks(git, work_tree) {
-            self.follow(&place.join(PROTECTED[0]));
+        let Gitlinks { places, crowded, doubt } = gitlinks(git, work_tree);
+        for place in places {
+            let way = Way::of(&place.join(PROTECTED[0]));
+            if let End::Missing(missing) = &way.end {
+                self.of_submodules.insert(missing.clone(), work_tree.to_owned());
+            }
+            self.arrive(way);
+        }
+        for place in crowded.iter().filter(|place| *place != work_tree) {
+            self.follow(place).into_iter().for_each(|place| self.protect_far(place));
+        }
+        let doubt =
+            doubt.or(crowded.contains(work_tree).then(|| "it has too many submodules".into()));
+        if let Some(why) = doubt {
+            let index = shown(&git.join("index"));
+            self.close(work_tree, format!("nobody knows all submodules of {index}: {why}"));
+        }
+    }
+
+    /// Closes a directory in which something may have to be protected that nobody knows of. A root cannot be closed: if
+    /// somebody named it, nothing runs.
+    fn close(&mut self, directory: &Path, why: String) {
+        if !self.roots.contains(directory) {
+            self.protect_far(directory.to_owned());
+        } else if self.scratch.contains(directory) {
+            self.unfinished.insert(directory.to_owned());
+        } else {
+            self.refuse(directory.to_owned(), why);
         }
     }
 
     /// Protects something, and every step of the way to it.
     fn protect_far(&mut self, path: PathBuf) {
+        let is_short = |above: &&Path| above.as_os_str().len() <= LONGEST_PATH;
+        let path = path.ancestors().find(is_short).map(Path::to_owned).unwrap_or(path);
         self.pin_above(&path);
         self.protected.insert(path);
     }
@@ -196,22 +265,18 @@ impl Finder {
     fn protect_pointed_to(&mut self, file: &Path) -> Option<PathBuf> {
         let own = first_line(file, "gitdir: ")?;
         let own = self.follow(&file.with_file_name("").join(own))?;
-        let pointer = own.join("commondir");
-        if pointer.is_symlink() {
-            self.follow(&pointer).into_iter().for_each(|target| self.protect_far(target));
-        }
-        if let Some(shared) = first_line(&pointer, "") {
-            let shared = self.follow(&own.join(shared));
-            shared.into_iter().for_each(|shared| self.protect_far(shared));
-        }
         self.protect_far(own.clone());
+        self.protect_links(&own, Obeyed::Git);
         Some(own)
     }
 
     /// Follows a path and sees to it that it goes on to lead where it does: the links on it stay, the
     /// directories that it passes too, and a place that is not there stays free.
     fn follow(&mut self, path: &Path) -> Option<PathBuf> {
-        let way = Way::of(path);
+        self.arrive(Way::of(path))
+    }
+
+    fn arrive(&mut self, way: Way) -> Option<PathBuf> {
         self.keep(&way);
         match way.end {
             End::There(target) => return Some(target),
@@ -233,7 +298,8 @@ impl Finder {
         if let Some(home) = self.follow(home)
             && !self.roots.contains(&home)
         {
-            self.protect_far(home);
+            self.protect_far(home.clone());
+            self.protect_links(&home, Obeyed::All);
         }
     }
 
@@ -241,8 +307,12 @@ impl Finder {
     pub(super) fn protect_home(&mut self, home: &Path) {
         for path in home::obeyed(home) {
             self.seen.push(Seen::name(&path));
-            if path.is_symlink() {
-                self.protect_place(&path);
+            let leads_to = match path.is_symlink() {
+                true => self.protect_place(&path),
+                false => Some(path.clone()),
+            };
+            if let Some(leads_to) = leads_to {
+                self.protect_all_links(&path, &leads_to);
             }
             self.protect_far(path);
         }
@@ -256,26 +326,45 @@ impl Finder {
     /// that only what is known to be the kernel's is refused.
     #[cfg(target_os = "linux")]
     pub(super) fn close_the_kernels(&mut self) {
-        let found = match super::mounts::of_the_kernel(&self.roots) {
-            Ok(found) => found,
+        if self.roots.is_empty() {
+            return;
+        }
+        match Watch::begin(&self.roots) {
+            Ok(watch) => {
+                self.close_mounted(watch.found().clone());
+                self.watch = Some(watch);
+            }
             Err(error) => {
                 let why = format!("nobody says what is mounted there ({error})");
-                self.unfit = self.roots.first().map(|root| (root.clone(), why));
-                return;
+                self.roots
+                    .first()
+                    .cloned()
+                    .into_iter()
+                    .for_each(|root| self.refuse(root, why.clone()));
             }
-        };
-        for OfTheKernel { place, is_read_only, file_system } in found {
+        }
+    }
+
+    #[cfg(target_os = "linux")]
+    pub(super) fn close_mounted(&mut self, found: Mounted) {
+        for (root, file_system) in found.roots {
+            self.refuse(root, of_the_kernel(&file_system));
+        }
+        for OfTheKernel { place, is_read_only, file_system, is_unknown } in found.inside {
             if self.roots.contains(&place) && !is_on_a_kernel_file_system(&place) {
                 continue;
+            }
+            if is_unknown && !is_read_only {
+                let place = shown(&place);
+                self.notes.insert(format!(
+                    "{place} is read-only: its file system, {file_system}, is not known to hold files"
+                ));
             }
             let nearest = super::mounts::nearest(&place).map(Path::to_owned);
             match nearest.filter(|at| self.is_writable(at) && !self.roots.contains(at)) {
                 Some(nearest) => self.protect_far(nearest),
                 None if is_read_only => {}
-                None => {
-                    let why = format!("its file system, {file_system}, is one of the kernel's own");
-                    self.unfit = Some((place.clone(), why));
-                }
+                None => self.refuse(place.clone(), of_the_kernel(&file_system)),
             }
             if !is_read_only {
                 self.kernel.insert(place);
@@ -297,7 +386,11 @@ impl Finder {
     fn keep_fewer_free(&mut self) {
         let is_of_a_root =
             |path: &&PathBuf| path.parent().is_some_and(|above| self.roots.contains(above));
-        let (first, others): (Vec<_>, Vec<_>) = self.absent.iter().partition(is_of_a_root);
+        // What no command can make needs not to be kept free.
+        let can_be_made = |path: &&PathBuf| self.is_writable(path);
+        let (first, others): (Vec<_>, Vec<_>) =
+            self.absent.iter().filter(can_be_made).partition(is_of_a_root);
+        let why = (first.len() > MOST_KEPT_FREE).then(|| self.whose_submodules_are_gone(&first));
         let surplus = others.iter().skip(MOST_KEPT_FREE.saturating_sub(first.len()));
         let surplus: Vec<PathBuf> = surplus.map(|path| (*path).clone()).collect();
         for path in surplus {
@@ -305,6 +398,27 @@ impl Finder {
             self.protected.remove(&path);
             path.parent().into_iter().for_each(|above| self.protect_far(above.to_owned()));
         }
+        if let Some((root, why)) = why.flatten() {
+            self.refuse(root, why);
+        }
+    }
+
+    /// The root in which too many names would have to be kept free, and why, if that is for submodules.
+    fn whose_submodules_are_gone(&self, names: &[&PathBuf]) -> Option<(PathBuf, String)> {
+        let mut of_each: BTreeMap<&PathBuf, Vec<&PathBuf>> = BTreeMap::new();
+        for name in names {
+            if let Some(work_tree) = self.of_submodules.get(*name) {
+                of_each.entry(work_tree).or_default().push(name);
+            }
+        }
+        let (work_tree, gone) = of_each.into_iter().max_by_key(|(_, gone)| gone.len())?;
+        let (root, work_tree) = (gone.first()?.parent()?, shown(work_tree));
+        let why = format!(
+            "the repository {work_tree} has {} submodules whose directories are gone, and so many names cannot be kept \
+             free; make them again with `git -C {work_tree} submodule update --init`, or take them out with `git rm`",
+            gone.len(),
+        );
+        Some((root.to_owned(), why))
     }
 
     fn pin_above(&mut self, path: &Path) {
@@ -316,6 +430,7 @@ impl Finder {
         for root in self.roots.clone() {
             self.pin_above(&root);
         }
+        self.close_linked();
         self.keep_fewer_free();
         let Self {
             roots,
@@ -328,7 +443,12 @@ impl Finder {
             kernel,
             unfit,
             seen,
+            #[cfg(target_os = "linux")]
+            watch,
+            notes: own_notes,
+            ..
         } = self;
+        notes.extend(own_notes);
         let in_roots = |path: &Path| {
             let above = path.ancestors().skip(1);
             let nearest = above.into_iter().find(|a| roots.contains(*a) || protected.contains(*a));
@@ -374,11 +494,18 @@ impl Finder {
             kernel: kernel.into_iter().collect(),
             unfit,
             seen,
+            #[cfg(target_os = "linux")]
+            watch,
             numbers,
             scratch,
             notes,
         }
     }
+}
+
+#[cfg(target_os = "linux")]
+fn of_the_kernel(file_system: &str) -> String {
+    format!("its file system, {file_system}, is one of the kernel's own")
 }
 
 /// The most directories that are read-only because nobody has looked into them.

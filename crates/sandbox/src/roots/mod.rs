@@ -6,6 +6,7 @@ mod find;
 mod git;
 mod gitlinks;
 mod home;
+mod links;
 #[cfg(target_os = "linux")]
 mod mounts;
 mod narrow;
@@ -139,11 +140,14 @@ impl Unsearched {
     /// Looks for what must stay as it is.
     pub(crate) fn search(&self) -> Layout {
         let Self { named, scratch, settings, home, ours, opened, sockets, ways, notes } = self;
-        let mut finder = Finder::new(named.union(scratch).cloned().collect());
+        // What lies in a root that was named is part of it.
+        let is_by_itself = |path: &&PathBuf| !path.ancestors().any(|above| named.contains(above));
+        let scratch: BTreeSet<_> = scratch.iter().filter(is_by_itself).cloned().collect();
+        let mut finder = Finder::new(named.union(&scratch).cloned().collect());
         for root in named {
             finder.search_root(root);
         }
-        for root in scratch.difference(named) {
+        for root in &scratch {
             finder.search_scratch(root);
         }
         for settings in settings.iter().chain(ours) {
@@ -216,6 +220,9 @@ pub struct Layout {
     pub(crate) unfit: Option<(PathBuf, String)>,
     /// What was there.
     seen: Vec<Seen>,
+    /// What was mounted.
+    #[cfg(target_os = "linux")]
+    watch: Option<mounts::Watch>,
     /// The numbers of the roots and of what is protected in them, as far as it is there.
     numbers: BTreeMap<PathBuf, Number>,
     /// The roots for temporary files that nobody named.
@@ -306,6 +313,12 @@ impl Layout {
     /// read-only, or, in a directory for temporary files of very many, as writable as the rest.
     pub fn unfinished(&self) -> &[PathBuf] {
         &self.unfinished
+    }
+
+    /// Whether the same is mounted in the roots. Commands that have mounts of their own do not see what came later.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn has_the_same_mounts(&self) -> bool {
+        self.watch.as_ref().is_none_or(mounts::Watch::is_current)
     }
 
     /// Whether the roots, the protected names in them and the person's settings are still what they

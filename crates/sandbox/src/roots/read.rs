@@ -17,6 +17,20 @@ pub(super) fn read_bounded(path: &Path, most: u64) -> Option<Vec<u8>> {
     Some(contents)
 }
 
+/// What a file holds; nothing where there is no file.
+///
+/// # Errors
+/// When there is one, and it is larger than this or cannot be read.
+pub(super) fn read_whole(path: &Path, most: u64) -> Result<Option<Vec<u8>>, String> {
+    let Some(found) = path.metadata().ok().filter(std::fs::Metadata::is_file) else {
+        return Ok(None);
+    };
+    if found.len() > most {
+        return Err("it is too large".to_owned());
+    }
+    read_bounded(path, most).map(Some).ok_or_else(|| "it cannot be read".to_owned())
+}
+
 #[cfg(target_os = "linux")]
 fn open(path: &Path) -> Option<File> {
     use std::os::unix::fs::OpenOptionsExt as _;

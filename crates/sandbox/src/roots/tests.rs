@@ -1,3 +1,6 @@
+mod links;
+mod search;
+
 use super::protected::PLACEHOLDER_MODE;
 use super::*;
 use sandgate_protocol::{DenialEvidence, DenialRule, DeniedOperation};

@@ -250,13 +250,18 @@ impl Nursery {
         match Job::started(cage, control, unsent).await? {
             First::Lost => Ok(Attempt::Lost),
             First::Unmoved => Ok(Attempt::Unmoved),
-            First::Running(job) => Ok(Attempt::Launched(Box::new(Launched {
-                job,
-                stdin: ends.stdin,
-                stdout: Some(ends.stdout),
-                stderr: ends.stderr,
-                terminal: ends.terminal,
-            }))),
+            First::Running(job) => {
+                if let Some(site) = launch.env.site().filter(|_| !job.held().namespaces) {
+                    site.has_no_mounts_of_its_own();
+                }
+                Ok(Attempt::Launched(Box::new(Launched {
+                    job,
+                    stdin: ends.stdin,
+                    stdout: Some(ends.stdout),
+                    stderr: ends.stderr,
+                    terminal: ends.terminal,
+                })))
+            }
         }
     }
 }

@@ -8,6 +8,7 @@
 //! Where a level has many directories, or a directory many that may be leaves, a few threads look at once:
 //! somebody waits for the first command of a session.
 
+use super::kept::{Batch, Directory, Tree};
 use super::{Limits, Walked};
 use crate::roots::protected::{PROTECTED, is_protected_bytes};
 use rustix::fd::{AsFd as _, OwnedFd};
@@ -15,7 +16,7 @@ use rustix::fs::{AtFlags, CWD, FileType, FsWord, Mode, OFlags, RawDir, Stat};
 use rustix::fs::{fstat, fstatfs, openat, statat};
 use rustix::io::Errno;
 use std::collections::BTreeSet;
-use std::ffi::{CStr, OsStr};
+use std::ffi::{CStr, CString, OsStr};
 use std::ops::Range;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
@@ -56,8 +57,10 @@ pub(super) fn walk_by(
     elsewhere: &BTreeSet<PathBuf>,
 ) -> Walked {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let Ok(descriptor) = openat(CWD, root, flags, Mode::empty()) else {
-        return Walked::default();
+    let descriptor = match openat(CWD, root, flags, Mode::empty()) {
+        Ok(descriptor) => descriptor,
+        Err(Errno::NOENT | Errno::NOTDIR) => return Walked::default(),
+        Err(_) => return Walked { unread: vec![root.to_owned()], ..Walked::default() },
     };
     let counts = fstatfs(&descriptor).is_ok_and(|found| COUNTING.contains(&found.f_type));
     let inside = elsewhere.iter().filter_map(|path| path.strip_prefix(root).ok());
@@ -77,12 +80,17 @@ pub(super) fn walk_by(
         overfull: Vec::new(),
         left: Left { entries: limits.entries, asks: limits.directories.saturating_mul(ASKED) },
         walked: Walked { complete: true, ..Walked::default() },
+        asked: Vec::new(),
     };
     if walker.run().is_err() {
         walker.walked.complete = false;
-        walker.walked.unread = walker.unread();
+        let unread = walker.unread();
+        walker.walked.unread.extend(unread);
+        walker.ask_unread();
     }
-    walker.walked
+    let Walker { mut walked, asked, .. } = walker;
+    walked.protected.extend(asked);
+    walked
 }
 
 /// What is walked, and how far. It does not change on the way.
@@ -108,6 +116,8 @@ struct Walker<'a> {
     overfull: Vec<usize>,
     left: Left,
     walked: Walked,
+    /// The protected names in directories that there was no room or time for.
+    asked: Vec<PathBuf>,
 }
 
 /// How much more may be looked at.
@@ -176,17 +186,23 @@ impl Walker<'_> {
     }
 
     fn keep(&mut self, finds: Finds<'_>) {
-        let Finds { before, left, looked_into, names, children, overfull, walked, .. } = finds;
+        let Finds { before, left, looked_into, names, children, overfull, walked, asked, .. } =
+            finds;
+        self.asked.extend(asked);
         self.left.entries -= before.entries - left.entries;
         self.left.asks -= before.asks - left.asks;
         self.looked_into += looked_into;
         self.walked.protected.extend(walked.protected);
         self.walked.closed.extend(walked.closed);
+        self.walked.unread.extend(walked.unread);
         self.walked.complete &= walked.complete;
         for Directory { parent, name, level } in children {
             if self.has_room() {
                 self.tree.add(parent, level, &names[name]);
             } else {
+                if level == 1 {
+                    self.ask_left_out(&names[name]);
+                }
                 self.overfull.push(parent);
             }
         }
@@ -205,6 +221,27 @@ impl Walker<'_> {
             (!by_itself).then(|| absolute(self.ground.root, &path))
         });
         unread.collect()
+    }
+
+    /// Asks the directories right in the root that there was no time to look into for protected names: where somebody has
+    /// filled it, a person's repositories are still among them.
+    fn ask_unread(&mut self) {
+        let (mut path, mut way) = (Vec::new(), Vec::new());
+        for at in self.next..self.tree.directories.len() {
+            self.tree.path_of(at, &mut path, &mut way);
+            let by_itself = self.ground.elsewhere.contains(Path::new(OsStr::from_bytes(&path)));
+            if self.tree.directories[at].level == 1 && !by_itself {
+                self.ask_left_out(&path);
+            }
+        }
+    }
+
+    fn ask_left_out(&mut self, path: &[u8]) {
+        self.left.asks = self.left.asks.saturating_sub(1);
+        if let (Ok(name), true) = (CString::new(path), self.left.asks > 0) {
+            let Ground { descriptor, root, .. } = self.ground;
+            self.asked.extend(protected_in(descriptor, &name, &absolute(root, path)));
+        }
     }
 
     /// Whether one more directory is worth keeping: one past the limit is, which shows that there are
@@ -259,30 +296,6 @@ struct Room {
     batch: Batch,
 }
 
-/// Some of the directories in one, by their names, each ended by a NUL.
-#[derive(Default)]
-struct Batch {
-    names: Vec<u8>,
-    starts: Vec<usize>,
-}
-
-impl Batch {
-    fn add(&mut self, name: &CStr) {
-        self.starts.push(self.names.len());
-        self.names.extend_from_slice(name.to_bytes_with_nul());
-    }
-
-    fn clear(&mut self) {
-        self.names.clear();
-        self.starts.clear();
-    }
-
-    /// Those that begin there.
-    fn names<'a>(&'a self, starts: &'a [usize]) -> impl Iterator<Item = &'a CStr> {
-        starts.iter().filter_map(|start| CStr::from_bytes_until_nul(self.names.get(*start..)?).ok())
-    }
-}
-
 /// What is known of a directory without looking into it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Answer {
@@ -307,6 +320,8 @@ struct Finds<'a> {
     /// Those of them that hold more than there was room for.
     overfull: Vec<usize>,
     walked: Walked,
+    /// The protected names in directories that there was no room for.
+    asked: Vec<PathBuf>,
 }
 
 impl<'a> Finds<'a> {
@@ -321,6 +336,7 @@ impl<'a> Finds<'a> {
             children: Vec::new(),
             overfull: Vec::new(),
             walked: Walked { complete: true, ..Walked::default() },
+            asked: Vec::new(),
         }
     }
 
@@ -363,7 +379,7 @@ impl<'a> Finds<'a> {
                 return Ok(());
             }
             Err(_) => {
-                self.walked.complete = false;
+                self.leave(path);
                 return Ok(());
             }
         };
@@ -371,7 +387,7 @@ impl<'a> Finds<'a> {
         let mut entries = RawDir::new(directory.as_fd(), block.spare_capacity_mut());
         while let Some(entry) = entries.next() {
             let Ok(entry) = entry else {
-                self.walked.complete = false;
+                self.leave(path);
                 break;
             };
             let name = entry.file_name();
@@ -391,7 +407,7 @@ impl<'a> Finds<'a> {
             let is_directory = match entry.file_type() {
                 // Some file systems do not say.
                 FileType::Unknown => statat(&directory, name, AtFlags::SYMLINK_NOFOLLOW)
-                    .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode).is_dir()),
+                    .map_or(true, |stat| FileType::from_raw_mode(stat.st_mode).is_dir()),
                 kind => kind.is_dir(),
             };
             if is_directory && level < self.ground.limits.depth {
@@ -419,8 +435,8 @@ impl<'a> Finds<'a> {
             false => Which::Leaves,
         };
         let answers = self.ask_all(directory, batch, which);
-        for (name, answer) in batch.names(&batch.starts).zip(answers) {
-            let name = name.to_bytes();
+        for (c_name, answer) in batch.names(&batch.starts).zip(answers) {
+            let name = c_name.to_bytes();
             if answer != Answer::NotAsked {
                 self.left.asks = self.left.asks.saturating_sub(1);
             }
@@ -434,8 +450,15 @@ impl<'a> Finds<'a> {
                 self.names.extend_from_slice(name);
                 let name = start..self.names.len();
                 self.children.push(Directory { parent: at, name, level: level + 1 });
-            } else if self.overfull.last() != Some(&at) {
-                self.overfull.push(at);
+            } else {
+                self.left.asks = self.left.asks.saturating_sub(1);
+                if level == 0 && self.left.asks > 0 {
+                    let leaf = self.absolute(path).join(OsStr::from_bytes(name));
+                    self.asked.extend(protected_in(directory, c_name, &leaf));
+                }
+                if self.overfull.last() != Some(&at) {
+                    self.overfull.push(at);
+                }
             }
         }
         batch.clear();
@@ -484,22 +507,32 @@ impl<'a> Finds<'a> {
     }
 
     /// Notes a directory that may not be read: if it is this user's own, its commands could make it
-    /// readable. If it cannot even be looked at, the same is true of the directory that it is in.
+    /// readable, and if others may pass it they could go on to what they know the name of. If it cannot even be looked
+    /// at, the same is true of the directory that it is in.
     fn close(&mut self, path: &[u8]) {
+        const PASSED_BY_OTHERS: u32 = 0o011;
         let closed = Path::new(OsStr::from_bytes(path));
         for path in closed.ancestors().take_while(|path| !path.as_os_str().is_empty()) {
             match statat(&self.ground.descriptor, path, AtFlags::SYMLINK_NOFOLLOW) {
-                Ok(stat) if stat.st_uid == rustix::process::geteuid().as_raw() => {
-                    self.walked.closed.push(self.ground.root.join(path));
+                Ok(stat) => {
+                    let is_own = stat.st_uid == rustix::process::geteuid().as_raw();
+                    if is_own || stat.st_mode & PASSED_BY_OTHERS != 0 {
+                        self.walked.closed.push(self.ground.root.join(path));
+                    }
                     return;
                 }
-                // Somebody else's: commands cannot open it either.
-                Ok(_) => return,
                 Err(Errno::ACCESS | Errno::PERM) => {}
-                Err(_) => return,
+                Err(Errno::NOENT | Errno::NOTDIR) => return,
+                Err(_) => return self.leave(path.as_os_str().as_bytes()),
             }
         }
+        self.leave(b"");
+    }
+
+    /// Notes a directory of which nobody knows what is in it.
+    fn leave(&mut self, path: &[u8]) {
         self.walked.complete = false;
+        self.walked.unread.push(self.absolute(path));
     }
 
     fn absolute(&self, path: &[u8]) -> PathBuf {
@@ -544,51 +577,17 @@ fn ask(directory: &OwnedFd, name: &CStr, asked: &mut Vec<u8>) -> Answer {
     Answer::Holds(found)
 }
 
+/// The protected names in a directory, as far as it answers.
+fn protected_in(above: &OwnedFd, name: &CStr, path: &Path) -> impl Iterator<Item = PathBuf> {
+    let found = match ask(above, name, &mut Vec::new()) {
+        Answer::Holds(found) => found,
+        Answer::NotAsked | Answer::None => Default::default(),
+    };
+    PROTECTED.iter().zip(found).filter(|(_, found)| *found).map(move |(name, _)| path.join(name))
+}
+
 /// The whole of a path that is relative to the root.
 fn absolute(root: &Path, path: &[u8]) -> PathBuf {
     let relative = Path::new(OsStr::from_bytes(path));
     if path.is_empty() { root.to_owned() } else { root.join(relative) }
-}
-
-/// The directories that were found, in the order in which they are looked into. All their names are
-/// in one place.
-#[derive(Default)]
-struct Tree {
-    names: Vec<u8>,
-    directories: Vec<Directory>,
-}
-
-struct Directory {
-    parent: usize,
-    name: Range<usize>,
-    level: usize,
-}
-
-impl Tree {
-    /// The root, which has no name.
-    fn plant(&mut self) {
-        self.add(0, 0, b"");
-    }
-
-    fn add(&mut self, parent: usize, level: usize, name: &[u8]) {
-        let start = self.names.len();
-        self.names.extend_from_slice(name);
-        self.directories.push(Directory { parent, name: start..self.names.len(), level });
-    }
-
-    /// Puts the path of a directory together, relative to the root. `way` is room for the way to it.
-    fn path_of(&self, mut at: usize, path: &mut Vec<u8>, way: &mut Vec<usize>) {
-        way.clear();
-        while at != 0 {
-            way.push(at);
-            at = self.directories[at].parent;
-        }
-        path.clear();
-        for &step in way.iter().rev() {
-            if !path.is_empty() {
-                path.push(b'/');
-            }
-            path.extend_from_slice(&self.names[self.directories[step].name.clone()]);
-        }
-    }
 }

@@ -4,6 +4,8 @@
 //! followed, and no directory is left out by its name: a repository can lie in `node_modules` too.
 
 #[cfg(target_os = "linux")]
+mod kept;
+#[cfg(target_os = "linux")]
 mod linux;
 // Linux has it in tests, where the two must find the same.
 #[cfg(any(not(target_os = "linux"), test))]
@@ -42,10 +44,10 @@ impl Limits {
 pub(super) struct Walked {
     /// The protected names that are there.
     pub(super) protected: Vec<PathBuf>,
-    /// Directories of this user that it may not look into now. A command could change that, so what
-    /// is in there counts as protected.
+    /// Directories that this user may not look into now, and that are its own or can be passed by others. A command could
+    /// change that, or knows a name in there, so what is in there counts as protected.
     pub(super) closed: Vec<PathBuf>,
-    /// Directories that a limit left out, the depth aside. Nobody knows what is in them.
+    /// Directories that a limit left out, the depth aside, or that could not be read. Nobody knows what is in them.
     pub(super) unread: Vec<PathBuf>,
     /// Whether the limits, the depth aside, left nothing out.
     pub(super) complete: bool,
@@ -126,7 +128,7 @@ mod tests {
             assert_eq!(of(Limits { depth: 1, ..Limits::ROOT }), (near.to_vec(), true));
             assert_eq!(of(Limits { directories: 7, ..Limits::ROOT }).0.len(), 4);
             assert!(of(Limits { directories: 7, ..Limits::ROOT }).1);
-            assert_eq!(of(Limits { entries: 3, ..Limits::ROOT }), (Vec::new(), false));
+            assert!(!of(Limits { entries: 3, ..Limits::ROOT }).1);
             assert!(!of(Limits { entries: 9, ..Limits::ROOT }).1);
             assert!(of(Limits { entries: 10, ..Limits::ROOT }).1);
         }
@@ -239,6 +241,50 @@ mod tests {
         }
         let all = walk(Limits::SCRATCH, || 3);
         assert!(all.complete && all.protected.len() == 101, "{all:?}");
+    }
+
+    /// spec SANDBOX.189: Whoever fills a directory for temporary files does not hide from the search what lies right in it,
+    /// up to 50,000 directories.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn names_right_below_a_root_are_found_whatever_else_is_there() {
+        let (_home, root) = tree(&[]);
+        for number in 0..80 {
+            fs::create_dir_all(root.join(format!("{number}/b/c"))).unwrap();
+            fs::create_dir_all(root.join(format!("{number}/.git"))).unwrap();
+        }
+        for directories in [10, 40, 81] {
+            let limits = Limits { directories, entries: 80, ..Limits::SCRATCH };
+            let (names, complete) = found(linux::walk, &root, limits);
+            assert!(!complete);
+            assert_eq!(names.len(), 80, "{directories}");
+        }
+    }
+
+    /// spec SANDBOX.187: What cannot be read is read-only, whoever owns it, if its user or others can go through it to a
+    /// name that they know.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn what_others_may_pass_is_closed() {
+        use std::os::unix::fs::PermissionsExt as _;
+        if !rustix::process::geteuid().is_root() {
+            println!("SKIPPED: only root can make a directory of somebody else's");
+            return;
+        }
+        let (_home, root) = tree(&["passed/repository/.git", "shut/repository/.git", "a/group/in"]);
+        for (name, mode) in [("", 0o755), ("passed", 0o711), ("shut", 0o700), ("a/group", 0o710)] {
+            fs::set_permissions(root.join(name), fs::Permissions::from_mode(mode)).unwrap();
+        }
+        let somebody = rustix::process::Uid::from_raw(65534);
+        // Of this thread alone.
+        let walk = || {
+            rustix::thread::set_thread_res_uid(somebody, somebody, somebody).unwrap();
+            linux::walk_by(|| 1, &root, Limits::ROOT, &BTreeSet::new())
+        };
+        let mut walked = std::thread::scope(|scope| scope.spawn(walk).join().unwrap());
+        walked.closed.sort();
+        assert_eq!(walked.closed, [root.join("a/group"), root.join("passed")]);
+        assert_eq!(walked.unread, Vec::<PathBuf>::new());
     }
 
     #[test]

@@ -23,12 +23,19 @@ pub(in crate::roots) fn walk(root: &Path, limits: Limits, elsewhere: &BTreeSet<P
             Ok(entries) => entries,
             // It went away meanwhile.
             Err(e) if level > 0 && e.kind() == ErrorKind::NotFound => continue,
-            Err(_) => {
+            Err(error) => {
+                let is_gone = error.kind() == ErrorKind::NotFound;
                 walked.complete = false;
+                walked.unread.extend((!is_gone).then_some(directory));
                 continue;
             }
         };
-        for entry in entries.flatten() {
+        for entry in entries {
+            let Ok(entry) = entry else {
+                walked.complete = false;
+                walked.unread.push(directory.clone());
+                break;
+            };
             if looked_at == limits.entries {
                 return cut_off(walked, directory, directories);
             }
