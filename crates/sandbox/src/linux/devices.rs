@@ -8,7 +8,6 @@ use super::same::open_same;
 use crate::sys;
 use rustix::fd::OwnedFd;
 use rustix::fs::{CWD, Mode, OFlags, mkdirat, openat, symlinkat};
-use rustix::io::Errno;
 use rustix::mount::{MountFlags, OpenTreeFlags, mount, open_tree};
 use std::ffi::CStr;
 
@@ -45,29 +44,11 @@ pub(super) fn lay_out() -> Result<(), Stuck> {
     for (target, link) in LINKS {
         symlinkat(target, CWD, link).map_err(Stuck::at("link a device"))?;
     }
-    for directory in [TERMINALS, c"/dev/shm"] {
-        // One of these is also what stands for absent names. What is mounted on them has a mode of its own.
-        mkdirat(CWD, directory, super::reserve::MARK).map_err(Stuck::at("make a place in /dev"))?;
+    for directory in [c"/dev/pts", c"/dev/shm"] {
+        mkdirat(CWD, directory, Mode::RWXU | Mode::RWXG | Mode::RWXO)
+            .map_err(Stuck::at("make a place in /dev"))?;
     }
     Ok(())
-}
-
-const TERMINALS: &CStr = c"/dev/pts";
-
-/// An empty directory of the cage's own, which looks like what keeps a name free and is as read-only as all the rest.
-pub(super) struct Nothing(OwnedFd);
-
-impl Nothing {
-    /// Finds it, until [something is mounted there](mount_what_is_written_to).
-    pub(super) fn find() -> Result<Self, Errno> {
-        open_same(TERMINALS, None).map(Self)
-    }
-
-    /// Another mount of it, without what is mounted there.
-    pub(super) fn another(&self) -> Result<OwnedFd, Errno> {
-        let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
-        open_tree(&self.0, c"", flags | OpenTreeFlags::AT_EMPTY_PATH)
-    }
 }
 
 const FLAGS: MountFlags = MountFlags::NOSUID.union(MountFlags::NOEXEC);
@@ -82,7 +63,8 @@ fn hold() -> [Option<OwnedFd>; HARMLESS.len()] {
 /// Mounts what in there is the cage's own and can be written to.
 pub(super) fn mount_what_is_written_to() -> Result<(), Stuck> {
     let options = Some(c"newinstance,ptmxmode=0666,mode=620");
-    mount(c"devpts", TERMINALS, c"devpts", FLAGS, options).map_err(Stuck::at("mount /dev/pts"))?;
+    mount(c"devpts", c"/dev/pts", c"devpts", FLAGS, options)
+        .map_err(Stuck::at("mount /dev/pts"))?;
     let private = MountFlags::NOSUID | MountFlags::NODEV;
     mount(c"tmpfs", c"/dev/shm", c"tmpfs", private, Some(c"mode=1777"))
         .map_err(Stuck::at("mount /dev/shm"))

@@ -1,8 +1,6 @@
 //! The steps into the cage. Nothing here allocates.
 
 use super::cage::{Cage, Kind, Step};
-use super::devices::Nothing;
-use super::reserve::Standing;
 use super::same::{must_be_there, open_same};
 use super::{Reservations, devices, network};
 use crate::sys;
@@ -211,25 +209,19 @@ impl Cage {
         // The devices too: what is written to one reaches it all the same; its mode and its owner stay.
         sys::mount_attributes(CWD, c"/", sys::READ_ONLY | sys::NO_SETUID)
             .map_err(Stuck::at("make the file system read-only"))?;
-        let nothing = Nothing::find().map_err(Stuck::at("hold an empty directory"))?;
         devices::mount_what_is_written_to()?;
         let mut copies = copies.iter().flatten();
         for Step { path, kind, number, passing } in &self.steps {
+            if matches!(kind, Kind::Reserved(index) if !reservations.is_taken(*index)) {
+                continue;
+            }
             let laid = match kind {
-                Kind::Reserved(index) => match reservations.standing(*index) {
-                    Standing::Nothing => continue,
-                    Standing::Ours => open_same(&**path, *number)
-                        .and_then(|target| place(&nothing.another()?, &target)),
-                    Standing::Somebodys => {
-                        open_same(&**path, *number).and_then(|target| protect_opened(&target))
-                    }
-                },
                 Kind::Root => copies.next().map_or(Ok(()), |copy| {
                     let attributes = sys::NO_SETUID | sys::NO_DEVICES;
                     sys::mount_attributes(copy, c"", attributes)?;
                     place(copy, &open_same(&**path, *number)?)
                 }),
-                Kind::Protect => {
+                Kind::Protect | Kind::Reserved(_) => {
                     open_same(&**path, *number).and_then(|target| protect_opened(&target))
                 }
                 Kind::Pin => open_same(&**path, *number)

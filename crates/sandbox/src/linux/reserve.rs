@@ -6,8 +6,8 @@
 //! - A directory of ours is known by its mode, which nobody else uses. One that a crash left behind
 //!   is taken over by the next cage and removed with it.
 //! - Whoever uses one holds a shared lock on it, and only who gets an exclusive lock removes it, so
-//!   two cages over one workspace can share it. A command can lock whatever it can open, so that what it
-//!   finds at the name is another directory, of the cage's own.
+//!   two cages over one workspace can share it. A command can lock it as well, and leave the lock in a socket
+//!   for the kernel to find some milliseconds later, so that who removes it waits for as long.
 //! - Removing is `rmdir`: whatever has contents stays.
 
 use super::cage::Absent;
@@ -27,14 +27,18 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::ffi::{CStr, CString};
 use std::io;
+use std::slice::Iter;
 use std::sync::Arc;
 use std::time::Duration;
 
 /// What a directory of ours is known by.
-pub(super) const MARK: Mode = Mode::from_raw_mode(PLACEHOLDER_MODE);
+const MARK: Mode = Mode::from_raw_mode(PLACEHOLDER_MODE);
 
 /// How often a name is tried that others are just giving back.
 const ATTEMPTS: usize = 2_000;
+
+/// How long to wait in all for locks that nobody may hold any more, a pause at a time. Another cage holds its own for longer.
+const PAUSES_MS: [u64; 5] = [1, 2, 4, 8, 16];
 
 /// The absent names of one cage.
 #[derive(Debug, Default)]
@@ -61,17 +65,6 @@ enum Taken {
     BySomebody,
     /// It cannot be made by anybody who is in the cage either.
     Impossible,
-}
-
-/// What stands at a name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Standing {
-    /// Nothing, and nobody in the cage can make it.
-    Nothing,
-    /// A directory of ours.
-    Ours,
-    /// Something that was made meanwhile.
-    Somebodys,
 }
 
 impl Cage {
@@ -136,13 +129,10 @@ impl Reservations {
         Kept::bytes(&bytes)
     }
 
-    /// What stands at the name of this index, once the names are taken.
-    pub(super) fn standing(&self, index: usize) -> Standing {
-        match self.places.get(index).map(|place| &place.taken) {
-            Some(Taken::ByUs(_)) => Standing::Ours,
-            Some(Taken::BySomebody) => Standing::Somebodys,
-            Some(Taken::NotYet | Taken::Impossible) | None => Standing::Nothing,
-        }
+    /// Whether the name at this index stands for something that must be made read-only.
+    pub(super) fn is_taken(&self, index: usize) -> bool {
+        let taken = self.places.get(index).map(|place| &place.taken);
+        matches!(taken, Some(Taken::ByUs(_) | Taken::BySomebody))
     }
 
     /// Gives the names back that this process has taken, and perhaps mounted on. Nobody may run in the
@@ -159,9 +149,10 @@ impl Reservations {
 
     /// Removes every directory of ours that no cage uses. Allocates nothing.
     pub fn remove(&self) {
+        let mut pauses = PAUSES_MS.iter();
         for place in &self.places {
             // What cannot be removed now is removed with the next cage.
-            let _ = remove(place.parent.as_fd(), &place.name);
+            let _ = remove(place.parent.as_fd(), &place.name, &mut pauses);
         }
     }
 }
@@ -226,10 +217,11 @@ impl<'a> Leftovers<'a> {
     /// Removes every directory of ours that no other cage uses; this one's mounts go first. Allocates
     /// nothing.
     pub fn remove(&self) {
+        let mut pauses = PAUSES_MS.iter();
         for Leftover { parent, name, path } in self.places() {
             if let Some(parent) = parent.borrow() {
                 uncover(path);
-                let _ = remove(parent, name);
+                let _ = remove(parent, name, &mut pauses);
             }
         }
     }
@@ -291,13 +283,13 @@ fn is_out_of_reach(parent: &OwnedFd) -> bool {
     !ours || allowed
 }
 
-fn remove(parent: BorrowedFd<'_>, name: &CStr) -> Result<(), Errno> {
-    match remove_there(parent, name) {
+fn remove(parent: BorrowedFd<'_>, name: &CStr, pauses: &mut Iter<'_, u64>) -> Result<(), Errno> {
+    match remove_there(parent, name, pauses) {
         // A command may have taken the person's rights to the directory away, as it may with all in its roots.
         Err(Errno::ACCESS) => {
             let before = Mode::from_raw_mode(fstat(parent)?.st_mode);
             change_mode(parent, before | Mode::RWXU)?;
-            let removed = remove_there(parent, name);
+            let removed = remove_there(parent, name, pauses);
             change_mode(parent, before)?;
             removed
         }
@@ -318,13 +310,18 @@ fn change_mode(place: BorrowedFd<'_>, mode: Mode) -> Result<(), Errno> {
     }
 }
 
-fn remove_there(parent: BorrowedFd<'_>, name: &CStr) -> Result<(), Errno> {
+fn remove_there(
+    parent: BorrowedFd<'_>,
+    name: &CStr,
+    pauses: &mut Iter<'_, u64>,
+) -> Result<(), Errno> {
     let directory = open(parent, name)?;
     if !is_ours(&directory)? {
         return Ok(());
     }
-    if flock(&directory, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK) {
-        return Ok(());
+    while flock(&directory, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK) {
+        let Some(pause) = pauses.next() else { return Ok(()) };
+        std::thread::sleep(Duration::from_millis(*pause));
     }
     if is_still(parent, name, &directory) {
         unlinkat(parent, name, AtFlags::REMOVEDIR)?;
@@ -376,8 +373,7 @@ mod tests {
         let [mut one, mut two] = [place(directory.path()), place(directory.path())];
         one.take().unwrap();
         two.take().unwrap();
-        assert_eq!([one.standing(0), two.standing(0)], [Standing::Ours; 2]);
-        assert!(name.is_dir());
+        assert!(one.is_taken(0) && two.is_taken(0) && name.is_dir());
         one.give_back();
         assert!(name.is_dir(), "the other one still needs it");
         two.give_back();
@@ -426,14 +422,14 @@ mod tests {
         fs::create_dir(&name).unwrap();
         let mut reservations = place(directory.path());
         reservations.take().unwrap();
-        assert_eq!(reservations.standing(0), Standing::Somebodys);
+        assert!(reservations.is_taken(0));
         reservations.give_back();
         assert!(name.is_dir());
         fs::remove_dir(&name).unwrap();
         fs::write(&name, "gitdir: elsewhere").unwrap();
         let mut reservations = place(directory.path());
         reservations.take().unwrap();
-        assert_eq!(reservations.standing(0), Standing::Somebodys);
+        assert!(reservations.is_taken(0));
         reservations.give_back();
         assert!(name.is_file());
     }
