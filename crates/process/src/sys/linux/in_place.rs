@@ -196,7 +196,8 @@ fn run_once(
     result
 }
 
-/// The life of the warden: furnishes the cage, looks after the command, and gives the names back.
+/// The life of the warden: furnishes the cage, looks after the command, and gives the names back, whatever came of it:
+/// the caller may be killed at any moment, and does it only for a warden that was.
 fn guard(
     cage: &Cage,
     request: Request,
@@ -209,16 +210,11 @@ fn guard(
         Ok(()) => {
             raw::forbid_inspection();
             let caged = Caged { inside: cage.inside(), mode };
-            // The caller gives the names back faster: nothing is mounted on them where it is.
-            if !warden::serve_terminal(control, request, caged) {
-                names.give_back();
-            }
+            warden::serve_terminal(control, request, caged);
         }
-        Err(stuck) => {
-            warden::refuse(&control, stuck.into());
-            names.give_back();
-        }
+        Err(stuck) => warden::refuse(&control, stuck.into()),
     }
+    names.give_back();
     raw::exit_now(0);
 }
 
