@@ -269,6 +269,9 @@ fn run(
         Ok(outcome) => {
             // Whoever closed standard error does not want to know.
             let _ = io::stderr().write_all(&said_of(&outcome, report));
+            if cfg!(target_os = "linux") && report.names_the_cage() && !outcome.had_namespaces() {
+                let _ = io::stderr().write_all(&notes::warning(WEAKER));
+            }
             if is_read_only && report.is_for_person(&outcome) && would_write(&outcome.denials) {
                 let how = "to let it write here: --full-auto, and --writable DIR elsewhere";
                 let _ = io::stderr().write_all(&notes::hint(how));
@@ -286,6 +289,10 @@ fn say_error(error: &RuntimeError) -> u8 {
     exit::of_failure(error.kind())
 }
 
+/// What a person should know whose command had no namespaces.
+const WEAKER: &str = "namespaces are refused here: protected names, such as .git, and other terminals are \
+                      not held; see sandgate sandbox --status";
+
 /// How many denials a person is shown who did not ask for them.
 const SHOWN_UNASKED: usize = 3;
 
@@ -295,6 +302,15 @@ fn would_write(denials: &Denials) -> bool {
 }
 
 impl Report {
+    /// Whether somebody is told in words what did not hold the command.
+    fn names_the_cage(self) -> bool {
+        match self {
+            Self::IfItFailed => io::stderr().is_terminal(),
+            Self::Denials | Self::DenialsAndJson => true,
+            Self::Json => false,
+        }
+    }
+
     /// Whether a person who did not ask is told what was blocked.
     fn is_for_person(self, outcome: &TerminalOutcome) -> bool {
         self == Self::IfItFailed && outcome.exit_code != 0 && io::stderr().is_terminal()

@@ -51,7 +51,7 @@ pub(crate) fn run(
         searches -= 1;
         match run_once(site, request, &strings, &signals, allowed, sent.take()) {
             // Some containers cover parts of /proc, and then let nobody have a whole one.
-            Err(error) if error.is_about_proc() && allowed == Allowed::Namespaces => {
+            Err(error) if error.is_refusal() && allowed == Allowed::Namespaces => {
                 allowed = Allowed::Nothing;
             }
             Err(error) if error.is_about_a_move() && searches > 0 => {}
