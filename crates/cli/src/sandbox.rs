@@ -326,7 +326,12 @@ fn tell(
     is_read_only: bool,
 ) -> u8 {
     let filed = file.map_or(Ok(()), |file| file.write(as_json(&Ended::from(outcome)).as_bytes()));
-    let mut said = said_of(outcome, report);
+    let mut said = Vec::new();
+    if cfg!(target_os = "linux") && report.names_the_cage() && !outcome.had_namespaces() {
+        said.extend(notes::warning(WEAKER));
+    }
+    // What is for programs is the last line.
+    said.extend(said_of(outcome, report));
     if is_read_only && report.is_for_person(outcome) && would_write(&outcome.denials) {
         said.extend(notes::hint("to let it write here: --full-auto, and --writable DIR elsewhere"));
     }
@@ -355,6 +360,10 @@ fn say_error(error: &RuntimeError) -> u8 {
     exit::of_failure(error.kind())
 }
 
+/// What a person should know whose command had no namespaces.
+const WEAKER: &str = "namespaces are refused here: protected names, such as .git, and other terminals are \
+                      not held; see sandgate sandbox --status";
+
 /// How many denials a person is shown who did not ask for them.
 const SHOWN_UNASKED: usize = 3;
 
@@ -364,6 +373,15 @@ fn would_write(denials: &Denials) -> bool {
 }
 
 impl Report {
+    /// Whether somebody is told in words what did not hold the command.
+    fn names_the_cage(self) -> bool {
+        match self {
+            Self::IfItFailed => io::stderr().is_terminal(),
+            Self::Denials | Self::DenialsAndJson => true,
+            Self::Json => false,
+        }
+    }
+
     /// Whether a person who did not ask is told what was blocked.
     fn is_for_person(self, outcome: &TerminalOutcome) -> bool {
         self == Self::IfItFailed && outcome.exit_code != 0 && io::stderr().is_terminal()

@@ -37,6 +37,11 @@ pub struct TerminalOutcome {
 }
 
 impl TerminalOutcome {
+    /// Whether it had namespaces of its own, where there are such.
+    pub fn had_namespaces(&self) -> bool {
+        self.namespaces
+    }
+
     /// What really held it.
     #[cfg(target_os = "linux")]
     pub fn enforcement(&self) -> Enforcement {

@@ -115,6 +115,27 @@ impl Cage {
         Some(self.behind(covered(), options, script))
     }
 
+    /// The same where there may be so many namespaces for the network and no more, and one is taken, if that can be had
+    /// here.
+    pub(crate) fn where_networks_are_limited(
+        &self,
+        to: u32,
+        options: &[&str],
+        script: &str,
+    ) -> Option<Command> {
+        const LIMITED: &str =
+            "echo \"$1\" > /proc/sys/user/max_net_namespaces && shift && exec \"$@\"";
+        let limited = || {
+            let mut command = Command::new("unshare");
+            command.args(["-Urmn", "/bin/sh", "-c", LIMITED, "sh"]).arg(to.to_string());
+            command
+        };
+        if !has("unshare") || !limited().arg("true").status().is_ok_and(|ended| ended.success()) {
+            return None;
+        }
+        Some(self.behind(limited(), options, script))
+    }
+
     /// The same where a directory of the workspace is a read-only mount of the person's, if that can be had here.
     pub(crate) fn where_is_read_only(
         &self,

@@ -410,3 +410,41 @@ fn a_cage_in_a_cage_works() {
     assert!(!matches!(outcome.code, Some(0 | 125)), "{outcome:?}");
     assert_eq!(cage.listing(), ["in"], "{outcome:?}");
 }
+
+/// spec SANDBOX.225: Where namespaces can be had, and only not now, nothing runs: the limit that was reached is named, with
+/// exit code 125.
+#[test]
+fn a_shortage_of_namespaces_is_no_refusal() {
+    let cage = Cage::new();
+    let limited =
+        |to| cage.where_networks_are_limited(to, &["--full-auto"], "mkdir .git; echo ran");
+    let Some(mut none_left) = limited(1) else { return };
+    let outcome = Running::start(&mut none_left).wait();
+    assert_eq!((outcome.code, outcome.stdout()), (Some(125), ""), "{outcome:?}");
+    assert!(outcome.stderr.contains("/proc/sys/user/max_net_namespaces"), "{outcome:?}");
+    assert_eq!(cage.listing(), [""; 0]);
+    let outcome = Running::start(&mut limited(2).unwrap()).wait();
+    assert_eq!(outcome.stdout(), "ran\n", "{outcome:?}");
+    assert_eq!(cage.listing(), [""; 0], "the name was kept free");
+    // Nobody may ever have one: that is how this machine is.
+    let outcome = Running::start(&mut limited(0).unwrap()).wait();
+    assert_eq!(outcome.stdout(), "ran\n", "{outcome:?}");
+    assert_eq!(cage.listing(), [".git"]);
+}
+
+/// spec SANDBOX.226: Where namespaces are refused, a person at a terminal, or who asked for what was blocked, is told that
+/// less is held.
+#[test]
+fn a_weaker_cage_is_told() {
+    let cage = Cage::new();
+    let told = |options: &[&str]| {
+        let mut command = cage.without_namespaces(options, "exit 3")?;
+        let outcome = Running::start(&mut command).wait();
+        assert_eq!(outcome.code, Some(3), "{outcome:?}");
+        Some(outcome.stderr.contains("warning: namespaces are refused here"))
+    };
+    let Some(asked) = told(&["--full-auto", "--log-denials"]) else { return };
+    assert!(asked && !told(&["--full-auto"]).unwrap());
+    let outcome = cage.run_with(&["--full-auto", "--log-denials"], "exit 3");
+    assert_eq!(outcome.stderr, "", "{outcome:?}");
+}

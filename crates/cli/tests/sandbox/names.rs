@@ -1,9 +1,11 @@
 //! Names that tell other programs what to run.
 
-use crate::cage::{Cage, has};
+use crate::cage::{Cage, again, has};
 use crate::support::{Running, eventually};
+use rustix::process::Signal;
 use std::fs;
-use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::time::Instant;
 
 /// spec SANDBOX.20: `.git`, `.codex` and `.agents` of the workspace can be read, but not written to,
 /// removed, renamed or covered.
@@ -69,6 +71,61 @@ fn names_are_given_back_after_sigkill() {
     running.wait();
     pipe.until_abandoned();
     eventually("the names are given back", || (cage.listing() == ["pipe"]).then_some(()));
+}
+
+/// spec SANDBOX.222: Nothing that keeps a name free is left on the disk after SIGKILL of sandgate, at whichever moment
+/// between its start and its end.
+#[test]
+fn names_are_given_back_whenever_sandgate_is_killed() {
+    const MOMENTS: u32 = 250;
+    let cage = Cage::new();
+    let start = || Running::start(&mut cage.command(&["--full-auto"], "true"));
+    let undisturbed = (0..5).map(|_| {
+        let began = Instant::now();
+        assert_eq!(start().wait().code, Some(0));
+        began.elapsed()
+    });
+    let life = undisturbed.max().unwrap();
+    for number in 0..MOMENTS {
+        let running = start();
+        // Each time a little later, and past its end where it is quick.
+        std::thread::sleep(life * number / MOMENTS);
+        running.signal(Signal::KILL);
+        running.wait();
+        eventually("the names are given back", || cage.listing().is_empty().then_some(()));
+    }
+}
+
+/// spec SANDBOX.223: In a directory that its owner has made read-only the names are kept free too, and nothing of them is
+/// left when the command has ended.
+#[test]
+fn names_are_given_back_in_a_read_only_directory() {
+    let cage = Cage::new();
+    let set = |mode| fs::set_permissions(cage.ws(""), PermissionsExt::from_mode(mode)).unwrap();
+    set(0o555);
+    let outcome =
+        cage.run("chmod 755 . && { mkdir .git/x || mkdir .git || echo held; }; chmod 555 .");
+    assert_eq!(outcome.stdout(), "held\n", "{outcome:?}");
+    assert_eq!(cage.listing(), [""; 0]);
+    let mode = fs::metadata(cage.ws("")).unwrap().permissions().mode();
+    assert_eq!(mode & 0o7777, 0o555);
+    set(0o755);
+}
+
+/// spec SANDBOX.224: Whatever bits the caller's mask takes from new files, nothing that keeps a name free is left, and the
+/// command has that mask.
+#[test]
+fn names_are_given_back_whatever_the_mask() {
+    for mask in ["0777", "0477", "0577", "0700", "0027"] {
+        let cage = Cage::new();
+        let model = cage.command(&["--full-auto"], "umask; mkdir .git || echo held");
+        let mut command = again(&model, &"/bin/sh".into());
+        command.args(["-c", &format!("umask {mask}; exec \"$@\""), "sh"]);
+        command.arg(model.get_program()).args(model.get_args());
+        let outcome = Running::start(&mut command).wait();
+        assert_eq!(outcome.stdout(), format!("{mask}\nheld\n"), "{outcome:?}");
+        assert_eq!(cage.listing(), [""; 0], "{mask}");
+    }
 }
 
 /// spec SANDBOX.23: Two commands in one workspace at once both find the names taken, and the one that

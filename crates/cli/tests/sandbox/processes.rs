@@ -4,6 +4,7 @@
 
 use crate::cage::{Cage, has};
 use crate::support::{Running, is_alive, skipped};
+use rustix::process::Signal;
 use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
@@ -51,6 +52,75 @@ fn nothing_outlives_sandgate() {
     running.signal(rustix::process::Signal::KILL);
     running.wait();
     pipe.until_abandoned();
+}
+
+/// spec SANDBOX.227: Where namespaces are refused, SIGKILL of the process that watches over a command ends the command and
+/// everything that it started too.
+#[test]
+fn nothing_outlives_the_guard_where_namespaces_are_refused() {
+    let cage = Cage::new();
+    let mut pipe = cage.pipe("pipe");
+    let script = "exec > pipe; setsid sleep 1000 & (sleep 1000 &); echo up; sleep 1000";
+    let Some(mut command) = cage.without_namespaces(&["--full-auto"], script) else { return };
+    let running = Running::start(&mut command);
+    pipe.until_written();
+    let sandgate = running.child.id();
+    let children = fs::read_to_string(format!("/proc/{sandgate}/task/{sandgate}/children"));
+    let guard: i32 = children.unwrap().trim().parse().unwrap();
+    assert_eq!(fs::read_to_string(format!("/proc/{guard}/comm")).unwrap(), "sg-warden\n");
+    rustix::process::kill_process(rustix::process::Pid::from_raw(guard).unwrap(), Signal::KILL)
+        .unwrap();
+    let outcome = running.wait();
+    assert_eq!(outcome.code, Some(137), "{outcome:?}");
+    pipe.until_abandoned();
+}
+
+/// Children that sandgate had when it began are no command's.
+#[test]
+fn children_of_before_are_left_alone() {
+    let cage = Cage::new();
+    let alone = cage.without_namespaces(&["--full-auto"], "echo ran");
+    for model in [cage.command(&["--full-auto"], "echo ran")].into_iter().chain(alone) {
+        let mut pipe = cage.pipe("pipe");
+        let mut command = crate::cage::again(&model, &"/bin/sh".into());
+        command.args(["-c", "(echo up; exec sleep 1000) > pipe 2>&1 & echo $!; exec \"$@\"", "sh"]);
+        let outcome =
+            Running::start(command.arg(model.get_program()).args(model.get_args())).wait();
+        let (child, said) = outcome.stdout().split_once('\n').unwrap();
+        assert_eq!(said, "ran\n", "{outcome:?}");
+        let child: i32 = child.parse().unwrap();
+        assert!(is_alive(child), "{model:?}");
+        pipe.until_written();
+        let child = rustix::process::Pid::from_raw(child).unwrap();
+        rustix::process::kill_process(child, Signal::KILL).unwrap();
+        pipe.until_abandoned();
+        fs::remove_file(cage.ws("pipe")).unwrap();
+    }
+}
+
+/// spec SANDBOX.228: What sandgate was started to ignore, as by nohup or by a shell for its background jobs, the command
+/// ignores too and is not sent.
+#[test]
+fn what_is_ignored_stays_ignored() {
+    let cage = Cage::new();
+    let script = "kill -HUP $$; kill -INT $$; echo up; read line; echo $line";
+    let alone = cage.without_namespaces(&["--full-auto"], script);
+    let unconfined = cage.command(&["--sandbox=danger-full-access"], script);
+    for model in [cage.command(&["--full-auto"], script), unconfined].into_iter().chain(alone) {
+        let mut command = crate::cage::again(&model, &"/bin/sh".into());
+        command.args(["-c", "trap '' HUP INT QUIT; exec \"$@\"", "sh"]);
+        command.arg(model.get_program()).args(model.get_args());
+        let mut running = Running::start(command.stdin(std::process::Stdio::piped()));
+        assert_eq!(running.line(), "up\n", "{model:?}");
+        for signal in [Signal::HUP, Signal::INT, Signal::QUIT] {
+            running.signal(signal);
+        }
+        let mut stdin = running.child.stdin.take().unwrap();
+        std::io::Write::write_all(&mut stdin, b"still here\n").unwrap();
+        let outcome = running.wait();
+        assert_eq!(outcome.stdout(), "up\nstill here\n", "{model:?}: {outcome:?}");
+        assert_eq!(outcome.code, Some(0), "{model:?}: {outcome:?}");
+    }
 }
 
 /// spec SANDBOX.43: A command has no capability, can gain none, and executing a set-user-id program
@@ -450,7 +520,7 @@ fn a_stream_can_be_opened_by_its_name() {
         assert!(status.success(), "{command:?}");
         assert_eq!(fs::read_to_string(cage.outside("log")).unwrap(), "two\nfour\n");
         assert_eq!(fs::read_to_string(cage.outside("victim")).unwrap(), "before");
-        let mut bytes = [0; 8];
+        let mut bytes = [0; 5];
         let length = read(&master, &mut bytes).unwrap();
         assert_eq!(&bytes[..length], b"one\r\n");
     }

@@ -70,6 +70,9 @@ pub(crate) struct LaunchError {
     pub(crate) source: std::io::Error,
     #[cfg(target_os = "linux")]
     step: Option<String>,
+    /// What was being done is refused here for good, and there is a cage without it.
+    #[cfg(target_os = "linux")]
+    is_refusal: bool,
 }
 
 impl LaunchError {
@@ -79,28 +82,27 @@ impl LaunchError {
             source: source.into(),
             #[cfg(target_os = "linux")]
             step: None,
+            #[cfg(target_os = "linux")]
+            is_refusal: false,
         }
     }
 
     /// The same, with what was being done.
     #[cfg(target_os = "linux")]
     pub(crate) fn at_step(self, step: &str) -> Self {
+        use sandgate_sandbox::linux::Stuck;
         let Self { stage, source, .. } = self;
-        let text = format!("cannot {step}: {source}");
+        let errno = source.raw_os_error().unwrap_or(0);
+        let text = format!("cannot {}: {source}", Stuck::in_words(step, errno));
         let source = std::io::Error::new(source.kind(), text);
-        Self { stage, source, step: Some(step.to_owned()) }
+        let is_refusal = Stuck::is_refusal(step, errno);
+        Self { stage, source, step: Some(step.to_owned()), is_refusal }
     }
 
-    /// Whether the system did not let the cage have a `/proc` of its own.
+    /// Whether the system lets nobody here have a part of the cage that it can do without.
     #[cfg(target_os = "linux")]
-    pub(crate) fn is_about_proc(&self) -> bool {
-        self.step.as_deref() == Some(sandgate_sandbox::linux::Stuck::NO_PROC)
-    }
-
-    /// Whether there are namespaces here, but none for the network.
-    #[cfg(target_os = "linux")]
-    pub(crate) fn is_about_the_network(&self) -> bool {
-        self.step.as_deref() == Some(sandgate_sandbox::linux::Stuck::NO_NETWORK)
+    pub(crate) fn is_refusal(&self) -> bool {
+        self.is_refusal
     }
 
     /// Whether something that is to be protected was moved after it had been found. Searching again may

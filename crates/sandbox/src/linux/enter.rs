@@ -2,7 +2,7 @@
 
 use super::cage::{Cage, Kind, Step};
 use super::same::{must_be_there, open_same};
-use super::{Reservations, devices, network};
+use super::{Reservations, devices, limits, network};
 use crate::sys;
 use rustix::fd::{AsFd as _, OwnedFd};
 use rustix::fs::{CWD, Mode as FileMode, OFlags, openat};
@@ -106,12 +106,10 @@ impl Entry {
     /// the C library's `errno`.
     ///
     /// # Errors
-    /// When a step after that fails: the process is then half way in and must not run anything.
+    /// When they cannot be had just now, or a step after that fails: the process is then half way in and must not run
+    /// anything.
     pub fn enter(&self, of: Of) -> Result<Mode, Stuck> {
-        let mut wanted = self.namespaces(of);
-        let Some(flags) = wanted.find(|flags| sys::unshare(*flags).is_ok()) else {
-            return Ok(Mode::LandlockOnly);
-        };
+        let Some(flags) = self.make_namespaces(of)? else { return Ok(Mode::LandlockOnly) };
         if flags.contains(UnshareFlags::NEWUSER) {
             self.map_the_user()?;
         }
@@ -125,6 +123,19 @@ impl Entry {
             sys::limit_capabilities();
         }
         Ok(Mode::Namespaces)
+    }
+
+    /// Says which were made; `None` if they are refused here for good.
+    fn make_namespaces(&self, of: Of) -> Result<Option<UnshareFlags>, Stuck> {
+        let mut lacking = None;
+        for flags in self.namespaces(of) {
+            match sys::unshare(flags) {
+                Ok(()) => return Ok(Some(flags)),
+                Err(errno) if limits::is_refusal(flags, errno) => {}
+                Err(errno) => lacking = Some((flags, errno)),
+            }
+        }
+        lacking.map_or(Ok(None), |(flags, errno)| Err(limits::shortage(flags, errno)))
     }
 
     /// Whether what enters does not have the host's network.
@@ -147,7 +158,10 @@ impl Entry {
             let file = openat(CWD, path, OFlags::WRONLY | OFlags::CLOEXEC, FileMode::empty())?;
             rustix::io::write(&file, text.to_bytes()).map(|_| ())
         };
-        write(c"/proc/self/setgroups", c"deny").map_err(Stuck::at("give up other groups"))?;
+        write(c"/proc/self/setgroups", c"deny").map_err(|errno| match errno {
+            Errno::NOENT => Stuck::at("map the user where /proc is missing; mount it")(errno),
+            errno => Stuck::at("give up other groups")(errno),
+        })?;
         write(c"/proc/self/uid_map", &self.uid_map).map_err(Stuck::at("map the user"))?;
         write(c"/proc/self/gid_map", &self.gid_map).map_err(Stuck::at("map the group"))
     }

@@ -10,6 +10,7 @@ mod devices;
 mod enter;
 mod inside;
 mod landlock;
+mod limits;
 mod network;
 mod outside;
 mod program;

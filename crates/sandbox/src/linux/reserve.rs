@@ -14,7 +14,7 @@ use super::cage::Absent;
 use super::same::{must_be_there, open_same};
 use super::{Cage, Stuck};
 use crate::roots::{MOST_KEPT_FREE, PLACEHOLDER_MODE};
-use crate::sys::{self, Inherited, Kept};
+use crate::sys::{self, Inherited, Kept, use_all_capabilities};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd, RawFd};
 use rustix::fs::{
     Access, AtFlags, CWD, FlockOperation, Mode, OFlags, accessat, chmodat, flock, fstat, mkdirat,
@@ -99,14 +99,21 @@ impl Reservations {
     }
 
     /// Takes the names. Somebody who will call [`Reservations::remove`] if this process is killed
-    /// must be there already.
+    /// must be there already. The process must have one thread: all of them share the mask.
     ///
     /// # Errors
     /// When one cannot be taken although somebody in the cage could.
     pub fn take(&mut self) -> Result<(), Stuck> {
+        // The person's own would take bits off the mark, and with them the right to open it.
+        let before = rustix::process::umask(Mode::empty());
+        let taken = self.take_each();
+        rustix::process::umask(before);
+        taken.map_err(Stuck::at("keep a protected name free"))
+    }
+
+    fn take_each(&mut self) -> Result<(), Errno> {
         for place in &mut self.places {
-            let taken = take(&place.parent, &place.name);
-            place.taken = taken.map_err(Stuck::at("keep a protected name free"))?;
+            place.taken = take(&place.parent, &place.name)?;
         }
         Ok(())
     }
@@ -138,6 +145,8 @@ impl Reservations {
     /// Gives the names back that this process has taken, and perhaps mounted on. Nobody may run in the
     /// cage any more.
     pub fn give_back(&mut self) {
+        // Whoever answered for a command has set those aside that made the names in a directory that is read-only.
+        use_all_capabilities();
         for place in &mut self.places {
             if !matches!(place.taken, Taken::NotYet) {
                 uncover(&place.path);

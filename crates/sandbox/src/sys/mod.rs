@@ -218,6 +218,14 @@ pub(crate) fn drop_capabilities() -> Result<(), Errno> {
     rustix::thread::set_capabilities(None, sets)
 }
 
+/// Uses every capability again that was only set aside.
+pub(crate) fn use_all_capabilities() {
+    if let Ok(mut sets) = rustix::thread::capabilities(None) {
+        sets.effective = sets.permitted;
+        let _ = rustix::thread::set_capabilities(None, sets);
+    }
+}
+
 /// Makes a set of Landlock rules that refuses all of this, until it is given rules that allow some.
 /// No bit may be set that this kernel does not know.
 pub(crate) fn landlock_create(files: u64, network: u64, scopes: u64) -> Result<OwnedFd, Errno> {

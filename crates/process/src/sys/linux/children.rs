@@ -4,6 +4,7 @@
 //! process has waited for them. That is enough, because a subreaper inherits the children of every
 //! child that ends.
 
+use rustix::event::Timespec;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{CWD, Mode, OFlags, openat, readlinkat_raw};
 use rustix::io::Errno;
@@ -59,6 +60,30 @@ pub(super) fn kill_all(spare: impl Fn(Pid) -> bool) -> Found {
         for_each_probed(&mut kill);
     }
     found
+}
+
+/// Whether there are children but this one, or nobody knows.
+pub(super) fn any_but(own: Option<Pid>) -> bool {
+    let mut others = false;
+    for_each_listed(&mut |pid| others |= own != Some(pid)).is_err() || others
+}
+
+/// Ends every direct child, and those that become such by that, as far as the system lets us.
+pub(super) fn end_all() {
+    const MOMENT: Timespec = Timespec { tv_sec: 0, tv_nsec: 1_000_000 };
+    loop {
+        match reap() {
+            Reaped::One(..) | Reaped::Stopped(_) => {}
+            Reaped::NoChildren => return,
+            Reaped::NoneYet => {
+                let found = kill_all(|_| false);
+                if found.all > 0 && found.all == found.refused {
+                    return;
+                }
+                let _ = rustix::thread::nanosleep(&MOMENT);
+            }
+        }
+    }
 }
 
 /// Calls `f` for every direct child, by the list that the kernel keeps for each thread.

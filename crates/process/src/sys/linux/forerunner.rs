@@ -236,6 +236,11 @@ impl Forerunner {
         started.map(|_| ahead)
     }
 
+    /// Its number, until it has been waited for.
+    pub(super) fn pid(&self) -> Option<Pid> {
+        self.pid
+    }
+
     /// Has it fork a process that does `task` and is our child. Says which process that is.
     ///
     /// # Safety

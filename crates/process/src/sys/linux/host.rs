@@ -130,7 +130,7 @@ impl Nursery {
                 Ok(Attempt::Lost) if line.is_there() => {}
                 Ok(Attempt::Lost | Attempt::Deserted | Attempt::Unmoved) => {
                     match line.last_word() {
-                        Some(error) if error.is_about_the_network() || error.is_about_proc() => {
+                        Some(error) if error.is_refusal() && allowed == Allowed::Namespaces => {
                             self.replace(&line, site, Allowed::Nothing)?;
                         }
                         Some(error) if site.is_some() => {
@@ -145,7 +145,7 @@ impl Nursery {
                     }
                 }
                 // Some containers cover parts of /proc, and then let nobody have a whole one.
-                Err(error) if error.is_about_proc() && allowed == Allowed::Namespaces => {
+                Err(error) if error.is_refusal() && allowed == Allowed::Namespaces => {
                     self.replace(&line, site, Allowed::Nothing)?;
                 }
                 Err(error) => return Err(error),

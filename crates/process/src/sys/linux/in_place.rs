@@ -4,6 +4,7 @@
 //! caller's streams, session and process group, so that Ctrl-C and job control work as they do without
 //! us. The caller stays outside and waits.
 
+use super::children;
 use super::forerunner::Forerunner;
 use super::given;
 use super::host::{SEARCHES, cannot_build, cannot_keep_free, packet_pair};
@@ -22,6 +23,7 @@ use rustix::fs::{Mode as FileMode, OFlags, fchmod, fcntl_getfl, fcntl_setfl, fst
 use rustix::io::Errno;
 use rustix::net::{SendFlags, send};
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, test_kill_process_group, waitpid};
+use rustix::process::{getpid, set_child_subreaper};
 use rustix::termios::{Action, OptionalActions, Termios};
 use rustix::termios::{tcflow, tcgetattr, tcgetpgrp, tcsetattr, tcsetpgrp};
 use sandgate_sandbox::ExecEnv;
@@ -42,22 +44,30 @@ pub(crate) fn run(
         .map_err(cannot)?;
     let lent = Lent::find();
     raw::block_signals();
-    let signals = raw::front_signal_fd().map_err(|e| cannot(e.into()))?;
+    let ignored = raw::Signals::ignored();
+    let signals = raw::front_signal_fd(ignored).map_err(|e| cannot(e.into()))?;
     let (mut request, strings) = Request::describe(env).map_err(cannot)?;
     request.streams = Streams::Inherited;
+    // A warden that is killed ends nothing where it is not the first process of a namespace: what it watched over comes
+    // here. Whoever was made into this program with children already keeps them, and what those leave behind.
+    let inherits = !children::any_but(sent.as_ref().and_then(Forerunner::pid))
+        && set_child_subreaper(Some(getpid())).is_ok();
     let mut allowed = Allowed::Namespaces;
     let mut searches = SEARCHES;
     let result = loop {
         searches -= 1;
-        match run_once(site, request, &strings, &signals, allowed, sent.take()) {
+        match run_once(site, request, &strings, (&signals, ignored), allowed, sent.take()) {
             // Some containers cover parts of /proc, and then let nobody have a whole one.
-            Err(error) if error.is_about_proc() && allowed == Allowed::Namespaces => {
+            Err(error) if error.is_refusal() && allowed == Allowed::Namespaces => {
                 allowed = Allowed::Nothing;
             }
             Err(error) if error.is_about_a_move() && searches > 0 => {}
             result => break result,
         }
     };
+    if inherits {
+        children::end_all();
+    }
     lent.give_back();
     result
 }
@@ -156,7 +166,7 @@ fn run_once(
     site: &Site,
     request: Request,
     strings: &[u8],
-    signals: &OwnedFd,
+    (signals, ignored): (&OwnedFd, raw::Signals),
     allowed: Allowed,
     sent: Option<Forerunner>,
 ) -> Result<RanInTerminal, LaunchError> {
@@ -176,6 +186,7 @@ fn run_once(
     let mut warden = |mode| {
         let _never = NeverReturn;
         raw::take_over_signals();
+        ignored.ignore();
         // SAFETY: this is a process of its own, and uses no descriptor that is not kept.
         unsafe { raw::close_all_but(&keep) };
         if let Some(control) = theirs.take() {
@@ -196,7 +207,8 @@ fn run_once(
     result
 }
 
-/// The life of the warden: furnishes the cage, looks after the command, and gives the names back.
+/// The life of the warden: furnishes the cage, looks after the command, and gives the names back, whatever came of it:
+/// the caller may be killed at any moment, and does it only for a warden that was.
 fn guard(
     cage: &Cage,
     request: Request,
@@ -209,16 +221,11 @@ fn guard(
         Ok(()) => {
             raw::forbid_inspection();
             let caged = Caged { inside: cage.inside(), mode };
-            // The caller gives the names back faster: nothing is mounted on them where it is.
-            if !warden::serve_terminal(control, request, caged) {
-                names.give_back();
-            }
+            warden::serve_terminal(control, request, caged);
         }
-        Err(stuck) => {
-            warden::refuse(&control, stuck.into());
-            names.give_back();
-        }
+        Err(stuck) => warden::refuse(&control, stuck.into()),
     }
+    names.give_back();
     raw::exit_now(0);
 }
 
@@ -266,7 +273,7 @@ fn talk(
             Some(Word::Stopped) => {
                 // The shell that we were started from must see that the job has stopped. It is
                 // continued as a whole.
-                let _ = kill_process(rustix::process::getpid(), Signal::STOP);
+                let _ = kill_process(getpid(), Signal::STOP);
                 order(control, Order::Signal(Signal::CONT.as_raw()));
             }
             Some(Word::Ended(end)) => {
@@ -293,8 +300,10 @@ pub(crate) fn become_unconfined(env: &ExecEnv) -> LaunchError {
         Ok(described) => described,
         Err(error) => return cannot(error),
     };
-    // The standard library ignores one, and an exec would hand that on.
+    // The standard library ignores one by itself, and an exec would hand that on.
+    let ignored = raw::Signals::ignored();
     raw::take_over_signals();
+    ignored.ignore();
     let failure = Strings::holding(request, &text)
         .and_then(|strings| Ok(Plan::lay_out(request, &strings)?.execute()));
     let (Ok(failure) | Err(failure)) = failure;

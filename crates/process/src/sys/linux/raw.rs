@@ -131,15 +131,57 @@ pub(super) fn block_signals() {
     set_signal_mask(!0);
 }
 
-/// A descriptor for what a front end that waits for a command is told. All must be blocked.
-pub(super) fn front_signal_fd() -> Result<OwnedFd, Errno> {
-    let bit = |signal: c_int| 1u64 << (signal - 1);
+/// Some signals, as the kernel counts them in a set.
+#[derive(Clone, Copy)]
+pub(super) struct Signals(u64);
+
+const fn bit(signal: c_int) -> u64 {
+    1 << (signal - 1)
+}
+
+impl Signals {
+    /// What this program was started to ignore, as by `nohup`. Not SIGPIPE, which the standard library ignores whatever
+    /// there was before, and not SIGCHLD: who ignores that can wait for nobody.
+    pub(super) fn ignored() -> Self {
+        let mut ignored = 0;
+        for signal in 1..=64 {
+            let mut action = [0u64; 4];
+            // SAFETY: the kernel writes no more than 32 bytes to a live array, and changes nothing.
+            unsafe {
+                libc::syscall(
+                    libc::SYS_rt_sigaction,
+                    signal,
+                    ptr::null::<u64>(),
+                    action.as_mut_ptr(),
+                    size_of::<u64>(),
+                )
+            };
+            if action.first() == Some(&IGNORE) {
+                ignored |= bit(signal);
+            }
+        }
+        Self(ignored & !bit(libc::SIGPIPE) & !bit(libc::SIGCHLD))
+    }
+
+    /// Ignores them, and so does what is executed by this process.
+    pub(super) fn ignore(self) {
+        for signal in (1..=64).filter(|signal| self.0 & bit(*signal) != 0) {
+            set_action(signal, &[IGNORE, 0, 0, 0]);
+        }
+    }
+}
+
+/// The kernel's `SIG_IGN`.
+const IGNORE: u64 = 1;
+
+/// A descriptor for what a front end that waits for a command is told, but for what it ignores. All must be blocked.
+pub(super) fn front_signal_fd(ignored: Signals) -> Result<OwnedFd, Errno> {
     let mask = bit(libc::SIGCHLD)
         | bit(libc::SIGTERM)
         | bit(libc::SIGHUP)
         | bit(libc::SIGINT)
         | bit(libc::SIGQUIT);
-    signal_fd(mask, libc::SFD_CLOEXEC)
+    signal_fd(mask & !ignored.0, libc::SFD_CLOEXEC)
 }
 
 /// Waits for one of them; the signal to pass on, if it is one. What a terminal sends reaches the
@@ -202,20 +244,24 @@ fn set_signal_mask(mask: u64) -> u64 {
 fn default_handlers() {
     // The kernel's own structure, zeroed, on every architecture: SIG_DFL, no flags, empty mask. The
     // C library's call would refuse the signals that it keeps for itself.
-    let action = [0u64; 4];
     for signal in 1..=64 {
         // The two that cannot be changed answer EINVAL, which is as good.
-        // SAFETY: the kernel reads no more than 32 bytes of a live array; no old action is wanted.
-        unsafe {
-            libc::syscall(
-                libc::SYS_rt_sigaction,
-                signal,
-                action.as_ptr(),
-                ptr::null_mut::<u64>(),
-                size_of::<u64>(),
-            )
-        };
+        set_action(signal, &[0; 4]);
     }
+}
+
+/// `action` is the kernel's structure, and names no handler of this program's.
+fn set_action(signal: c_int, action: &[u64; 4]) {
+    // SAFETY: the kernel reads no more than 32 bytes of a live array; no old action is wanted.
+    unsafe {
+        libc::syscall(
+            libc::SYS_rt_sigaction,
+            signal,
+            action.as_ptr(),
+            ptr::null_mut::<u64>(),
+            size_of::<u64>(),
+        )
+    };
 }
 
 /// A descriptor that becomes readable when a child changes state. SIGCHLD must be blocked.

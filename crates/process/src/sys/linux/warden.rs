@@ -128,20 +128,23 @@ fn next_request(requests: BorrowedFd<'_>) -> (Request, [OwnedFd; REQUEST_FDS]) {
     }
 }
 
-/// Becomes the warden of one command in the terminal of the program that forked it. Returns when
-/// nothing is left of the job, and says whether that program is still there.
-pub(super) fn serve_terminal(control: OwnedFd, request: Request, caged: Caged<'_>) -> bool {
+/// Becomes the warden of one command in the terminal of the program that forked it. Returns, whatever happens, when
+/// nothing is left of the job: there may be names to give back.
+pub(super) fn serve_terminal(control: OwnedFd, request: Request, caged: Caged<'_>) {
     let _ = rustix::thread::set_name(c"sg-warden");
-    let Ok(child_signals) = prepare() else { raw::exit_now(1) };
+    let child_signals = match prepare() {
+        Ok(child_signals) => child_signals,
+        Err(errno) => return refuse(&control, Failure::at(Stage::SetUp)(errno)),
+    };
     let awaited = Awaited::This(request, control);
     let came = vestibule::become_command(caged, None, Session::Guards, awaited, || {});
     let (control, started) = match came {
         Came::Executed(control, executed) => (control, Ok(Started::in_cage(executed, caged.mode))),
         Came::Failed(control, failure) => (control, Err(failure)),
         // It was asked for, so that nothing else can have come of it.
-        Came::Unfit(_) | Came::Unused => raw::exit_now(1),
+        Came::Unfit(_) | Came::Unused => return,
     };
-    watch_over(started, control, child_signals, Some(caged), Front::Terminal)
+    watch_over(started, control, child_signals, Some(caged), Front::Terminal);
 }
 
 fn prepare() -> Result<OwnedFd, Errno> {
@@ -182,34 +185,24 @@ fn say(control: impl AsFd, reply: Reply<'_>) -> bool {
     rustix::io::retry_on_intr(|| rustix::io::write(&control, message.as_bytes())).is_ok()
 }
 
-/// Whether nobody has the other end.
-fn is_abandoned(control: &OwnedFd) -> bool {
-    let mut fds = [PollFd::new(control, PollFlags::IN)];
-    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
-    poll(&mut fds, Some(&now)).is_err()
-        || fds.iter().any(|fd| fd.revents().intersects(PollFlags::HUP | PollFlags::ERR))
-}
-
 /// Says that a command could not be started.
 pub(super) fn refuse(control: &OwnedFd, Failure { stage, errno, step }: Failure) {
     let (stage, errno) = (stage as u32, errno.raw_os_error());
     let _ = say(control, Reply::Failed { stage, errno, step: step.as_bytes() });
 }
 
-/// Tells what came of a request, and stays until nothing is left of the job. Says whether the host is
-/// still there.
+/// Tells what came of a request, and stays until nothing is left of the job.
 fn watch_over(
     started: Result<Started, Failure>,
     control: OwnedFd,
     child_signals: OwnedFd,
     caged: Option<Caged<'_>>,
     front: Front,
-) -> bool {
+) {
     let Started { pid, outer_pid, held, listener, mut strings } = match started {
         Ok(started) => started,
         Err(failure) => {
-            refuse(&control, failure);
-            return true;
+            return refuse(&control, failure);
         }
     };
     if front == Front::Host {
@@ -243,7 +236,7 @@ fn watch_over(
         killing: false,
         quiet: 0,
     }
-    .watch()
+    .watch();
 }
 
 /// What there is to do.
@@ -301,8 +294,7 @@ struct Warden<'a> {
 const MOST_FDS: usize = 2 + Supervisor::MOST_FDS;
 
 impl Warden<'_> {
-    /// Says in the end whether the host is still there.
-    fn watch(mut self) -> bool {
+    fn watch(mut self) {
         // The command may have ended before the first look.
         let mut changed = true;
         while !changed || self.reap() {
@@ -319,7 +311,6 @@ impl Warden<'_> {
                 changed |= self.killing;
             }
         }
-        self.control.is_some_and(|control| !is_abandoned(&control))
     }
 
     /// Waits until there is something to do.
