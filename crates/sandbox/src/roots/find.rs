@@ -53,6 +53,8 @@ pub(super) struct Finder {
     looked_into: BTreeSet<(PathBuf, Obeyed)>,
     /// Names that are kept free because a submodule is to lie there, and the work trees that say so.
     of_submodules: BTreeMap<PathBuf, PathBuf>,
+    /// Names that are kept free because a link leads there that a command could have made.
+    of_links: BTreeSet<PathBuf>,
     /// How much more is searched for links, in directories for temporary files and elsewhere.
     left_in_scratch: Left,
     left: Left,
@@ -299,7 +301,7 @@ impl Finder {
             && !self.roots.contains(&home)
         {
             self.protect_far(home.clone());
-            self.protect_links(&home, Obeyed::All);
+            self.protect_links(&home, Obeyed::Settings);
         }
     }
 
@@ -388,15 +390,26 @@ impl Finder {
             |path: &&PathBuf| path.parent().is_some_and(|above| self.roots.contains(above));
         // What no command can make needs not to be kept free.
         let can_be_made = |path: &&PathBuf| self.is_writable(path);
+        let is_first = |path: &&PathBuf| is_of_a_root(path) && !self.of_links.contains(*path);
         let (first, others): (Vec<_>, Vec<_>) =
-            self.absent.iter().filter(can_be_made).partition(is_of_a_root);
+            self.absent.iter().filter(can_be_made).partition(is_first);
         let why = (first.len() > MOST_KEPT_FREE).then(|| self.whose_submodules_are_gone(&first));
         let surplus = others.iter().skip(MOST_KEPT_FREE.saturating_sub(first.len()));
         let surplus: Vec<PathBuf> = surplus.map(|path| (*path).clone()).collect();
         for path in surplus {
             self.absent.remove(&path);
             self.protected.remove(&path);
-            path.parent().into_iter().for_each(|above| self.protect_far(above.to_owned()));
+            match path.parent() {
+                // A root cannot be closed, and links that commands can make must not keep commands from running.
+                Some(above) if self.roots.contains(above) => {
+                    let above = shown(above);
+                    self.notes.insert(format!(
+                        "so many links in protected directories lead to names in {above} which are not there that \
+                         not all of these are kept free"
+                    ));
+                }
+                above => above.into_iter().for_each(|above| self.protect_far(above.to_owned())),
+            }
         }
         if let Some((root, why)) = why.flatten() {
             self.refuse(root, why);

@@ -12,11 +12,17 @@ use std::path::{Path, PathBuf};
 const OBEYED_BY_GIT: [&str; 8] =
     ["HEAD", "commondir", "config", "config.worktree", "hooks", "info", "modules", "worktrees"];
 
+/// What programs keep in the person's settings and do not go by: conversations, records and whole work trees, which grow.
+const KEPT_IN_SETTINGS: [&str; 7] =
+    [".tmp", "archived_sessions", "audit", "log", "sessions", "tmp", "worktrees"];
+
 /// What of a directory is obeyed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Obeyed {
     /// All that lies in it, as deep as that is.
     All,
+    /// The same of the person's settings, but for what is only kept there.
+    Settings,
     /// What git obeys in a directory of its own, and in those of its submodules and worktrees.
     Git,
     /// The same in the git directories that lie in it, under names of several parts.
@@ -76,6 +82,10 @@ pub(super) fn links_in(
         for entry in entries {
             let within = match obeyed {
                 Obeyed::All => Some(Obeyed::All),
+                Obeyed::Settings => {
+                    let is_kept = KEPT_IN_SETTINGS.iter().any(|name| entry.is(name));
+                    (!is_kept).then_some(Obeyed::All)
+                }
                 Obeyed::Git | Obeyed::ManyGits if is_git => obeyed_by_git(&entry),
                 Obeyed::Git | Obeyed::ManyGits => Some(Obeyed::ManyGits),
             };
@@ -155,13 +165,18 @@ fn is_gone(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
 }
 
+/// Whether this user can obey what lies in a directory, or could be made to by a command: that may change the mode of what
+/// is its user's.
 #[cfg(unix)]
 fn may_be_passed(directory: &Path) -> bool {
     use super::protected::is_placeholder;
-    use std::os::unix::fs::PermissionsExt as _;
-    let found = directory.symlink_metadata();
+    use rustix::fs::{Access, AtFlags, CWD, accessat};
+    use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+    let Ok(found) = directory.symlink_metadata() else { return false };
+    let is_own = found.uid() == rustix::process::geteuid().as_raw();
+    let passes = || accessat(CWD, directory, Access::EXEC_OK, AtFlags::EACCESS).is_ok();
     // Nobody passes ours either: it keeps a name free, and is empty.
-    found.is_ok_and(|found| found.permissions().mode() & 0o111 != 0 && !is_placeholder(&found))
+    ((is_own && found.permissions().mode() & 0o111 != 0) || passes()) && !is_placeholder(&found)
 }
 
 #[cfg(not(unix))]

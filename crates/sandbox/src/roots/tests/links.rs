@@ -106,6 +106,7 @@ fn what_cannot_be_searched_for_links_is_refused() {
     let of = |name, left: &mut _| links_in(&ws.join(name), Obeyed::All, &none, left);
     assert!(of(".codex", few).is_err_and(|unread| unread.why.contains("too much")));
     if rustix::process::geteuid().is_root() {
+        eprintln!("SKIPPED: root can read whatever there is");
         return;
     }
     fs::set_permissions(ws.join(".codex/a"), fs::Permissions::from_mode(0o300)).unwrap();
@@ -113,6 +114,39 @@ fn what_cannot_be_searched_for_links_is_refused() {
     let (place, why) = layout.unfit.unwrap();
     assert_eq!(place, ws);
     assert!(why.contains(".codex/a"), "{why}");
+}
+
+/// spec SANDBOX.231: Neither what a link in a protected directory leads to outside of the roots, nor hundreds of links that
+/// lead nowhere, nor other users' links where temporary files are, keep a command from running or close what is this user's.
+#[test]
+fn links_that_others_make_keep_nobody_from_working() {
+    let (_directory, root) = home();
+    let (ws, tmp) = (root.join("ws"), root.join("tmp"));
+    write(&root.join("far/deep/file"));
+    link("../../ws/src", &root.join("far/deep/back"));
+    fs::set_permissions(root.join("far/deep"), fs::Permissions::from_mode(0o300)).unwrap();
+    link("../../far", &ws.join(".agents/far"));
+    for number in 0..find::MOST_KEPT_FREE + 50 {
+        link(&format!("../../nothing{number}"), &ws.join(format!("sub/.codex/{number}")));
+        link(&format!("../../nothing{number}"), &tmp.join(format!("sub/.codex/{number}")));
+    }
+    fs::create_dir(ws.join("src")).unwrap();
+    let variables = env(&[("TMPDIR", &tmp)]);
+    let layout = plain(&policy(vec![]), &ws, &variables).unwrap();
+    assert_eq!(layout.unfit, None);
+    check(&layout, &root, &[("ws/src/file", true), ("ws/.codex", false), ("ws/file", true)]);
+    assert!(layout.absent.len() <= find::MOST_KEPT_FREE, "{}", layout.absent.len());
+    assert!(layout.absent.contains(&ws.join(".git")), "what is always kept free comes first");
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    link(&ws.join("src").to_string_lossy(), &tmp.join("other/.agents/src"));
+    std::os::unix::fs::lchown(tmp.join("other/.agents/src"), Some(65534), None).unwrap();
+    let layout = plain(&policy(vec![]), &ws, &variables).unwrap();
+    check(&layout, &root, &[("ws/src/file", true)]);
+    std::os::unix::fs::lchown(tmp.join("other/.agents/src"), Some(0), None).unwrap();
+    let layout = plain(&policy(vec![]), &ws, &variables).unwrap();
+    check(&layout, &root, &[("ws/src/file", false)]);
 }
 
 /// What links lead to is very much: the directories that it lies in are closed.
