@@ -332,7 +332,8 @@ fn a_linked_file_that_commands_can_write_loosens_nothing() {
                  [[rule]]\nprefix = [\"npm\"]\ndecision = \"forbid\"\n";
     let settings = format!(
         "sandbox_mode = \"danger-full-access\"\napproval_policy = \"never\"\nsandbox_require_full = true\n\
-         rules = [{:?}]\n[projects.{:?}]\ntrust_level = \"trusted\"\n",
+         rules = [{:?}]\n[projects.{:?}]\ntrust_level = \"trusted\"\n\
+         [profiles.work]\nsandbox_mode = \"danger-full-access\"\nmodel = \"small\"\n",
         path("other/team.toml"),
         path("dotfiles"),
     );
@@ -370,8 +371,14 @@ fn a_linked_file_that_commands_can_write_loosens_nothing() {
     for directory in ["dotfiles", "dotfiles/codex", ""] {
         holds(directory, strict, true);
     }
-    let outcome = sandgate("dotfiles", &["run", "--", "touch ../written"]);
-    assert!(outcome.code != Some(0) && !path("written").exists(), "{outcome:?}");
+    for words in [
+        &["run", "--", "touch ../written"][..],
+        &["run", "--profile", "work", "--", "touch ../written"],
+    ] {
+        let outcome = sandgate("dotfiles", words);
+        assert!(outcome.code != Some(0) && !path("written").exists(), "{outcome:?}");
+        assert!(!outcome.stderr.contains("no profile"), "{outcome:?}");
+    }
     holds("project", loose, false);
 
     fs::rename(path(".codex"), path("codex-before")).unwrap();

@@ -126,7 +126,17 @@ pub(crate) fn strict_part(user: &Layer) -> Layer {
     let base = leaves_of(&laid.sum);
     let mut leaves = leaves_of(&without(user.table(), &["profiles", "projects"]));
     leaves.retain(|path, value| path[0] == "rules" || is_no_looser(path, value, &base));
-    user.with_table(table_of(&leaves))
+    let mut table = table_of(&leaves);
+    // Each goes on to have its name, so that choosing it is no error.
+    if let Some(Value::Table(profiles)) = user.table().get("profiles") {
+        let strict = profiles.iter().filter_map(|(name, profile)| {
+            let mut leaves = leaves_of(profile.as_table()?);
+            leaves.retain(|path, value| is_no_looser(path, value, &base));
+            Some((name.clone(), Value::Table(table_of(&leaves))))
+        });
+        table.insert("profiles".to_owned(), Value::Table(strict.collect()));
+    }
+    user.with_table(table)
 }
 
 /// What holds without the project: the defaults, and the person's file.
