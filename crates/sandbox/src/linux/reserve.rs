@@ -38,7 +38,7 @@ const MARK: Mode = Mode::from_raw_mode(PLACEHOLDER_MODE);
 const ATTEMPTS: usize = 2_000;
 
 /// How long to wait in all for locks that nobody may hold any more, a pause at a time. Another cage holds its own for longer.
-const PAUSES_MS: [u64; 5] = [1, 2, 4, 8, 16];
+const PAUSES_MS: [u64; 4] = [1, 2, 4, 8];
 
 /// The absent names of one cage.
 #[derive(Debug, Default)]
@@ -156,9 +156,19 @@ impl Reservations {
         self.remove();
     }
 
-    /// Removes every directory of ours that no cage uses. Allocates nothing.
+    /// Removes every directory of ours that no cage uses. Waits a little for locks that nobody may hold any more.
+    /// Allocates nothing.
     pub fn remove(&self) {
-        let mut pauses = PAUSES_MS.iter();
+        self.remove_after(&PAUSES_MS);
+    }
+
+    /// The same without waiting.
+    pub fn remove_at_once(&self) {
+        self.remove_after(&[]);
+    }
+
+    fn remove_after(&self, pauses: &[u64]) {
+        let mut pauses = pauses.iter();
         for place in &self.places {
             // What cannot be removed now is removed with the next cage.
             let _ = remove(place.parent.as_fd(), &place.name, &mut pauses);

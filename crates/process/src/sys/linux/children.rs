@@ -68,10 +68,12 @@ pub(super) fn any_but(own: Option<Pid>) -> bool {
     for_each_listed(&mut |pid| others |= own != Some(pid)).is_err() || others
 }
 
-/// Ends every direct child, and those that become such by that, as far as the system lets us.
+/// Ends every direct child, and those that become such by that, as far as the system lets us and as soon as it does.
 pub(super) fn end_all() {
     const MOMENT: Timespec = Timespec { tv_sec: 0, tv_nsec: 1_000_000 };
-    loop {
+    // What waits for a disk that does not answer ends when that does.
+    const MOMENTS: usize = 5_000;
+    for _ in 0..MOMENTS {
         match reap() {
             Reaped::One(..) | Reaped::Stopped(_) => {}
             Reaped::NoChildren => return,

@@ -67,6 +67,7 @@ pub(crate) fn run(
     };
     if inherits {
         children::end_all();
+        let _ = set_child_subreaper(None);
     }
     lent.give_back();
     result
@@ -202,8 +203,12 @@ fn run_once(
     // Meanwhile.
     drop(keep);
     drop(cage);
-    let _ = rustix::io::retry_on_intr(|| waitpid(Some(warden), WaitOptions::empty()));
-    names.remove();
+    let ended = rustix::io::retry_on_intr(|| waitpid(Some(warden), WaitOptions::empty()));
+    // A warden that came to its end has waited for locks already.
+    match ended {
+        Ok(Some((_, status))) if status.exited() => names.remove_at_once(),
+        _ => names.remove(),
+    }
     result
 }
 
