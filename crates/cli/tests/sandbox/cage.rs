@@ -13,6 +13,7 @@ use std::process::{Command, Stdio};
 use tempfile::TempDir;
 
 const WITHOUT_NAMESPACES: &str = include_str!("../support/without_namespaces.py");
+const WITHOUT_MOUNTS: &str = include_str!("../support/without_mounts.py");
 const WITHOUT_LANDLOCK: &str = include_str!("../support/without_landlock.py");
 
 /// Not below `/tmp`, which a confined command may write to.
@@ -84,6 +85,11 @@ impl Cage {
     /// The same where there is no Landlock, if that can be had here.
     pub(crate) fn without_landlock(&self, options: &[&str], script: &str) -> Option<Command> {
         self.without(WITHOUT_LANDLOCK, options, script)
+    }
+
+    /// The same where nothing can be mounted, if that can be had here.
+    pub(crate) fn without_mounts(&self, options: &[&str], script: &str) -> Option<Command> {
+        self.without(WITHOUT_MOUNTS, options, script)
     }
 
     fn without(&self, lacking: &str, options: &[&str], script: &str) -> Option<Command> {

@@ -432,6 +432,20 @@ fn a_shortage_of_namespaces_is_no_refusal() {
     assert_eq!(cage.listing(), [".git"]);
 }
 
+/// spec SANDBOX.230: Where namespaces can be had and nothing be mounted in them, as in some containers, a command is held as
+/// where they are refused, and the report says so.
+#[test]
+fn namespaces_in_which_nothing_can_be_mounted_are_none() {
+    let cage = Cage::new();
+    let script = "echo in > inside; echo out > \"$OUT/out\"; echo ran";
+    let options = ["--full-auto", "--json"];
+    let Some(mut command) = cage.without_mounts(&options, script) else { return };
+    let outcome = Running::start(&mut command).wait();
+    assert_eq!((outcome.code, outcome.stdout()), (Some(0), "ran\n"), "{outcome:?}");
+    assert!(cage.ws("inside").exists() && !cage.outside("out").exists());
+    assert!(outcome.stderr.contains(r#""namespaces":false"#), "{outcome:?}");
+}
+
 /// spec SANDBOX.226: Where namespaces are refused, a person at a terminal, or who asked for what was blocked, is told that
 /// less is held.
 #[test]

@@ -40,6 +40,11 @@ impl Stuck {
     /// There is no `/proc` to be had for a job.
     pub const NO_PROC: &'static str = "mount /proc";
 
+    /// What is done first in new namespaces. Where they can be had, and nothing done in them (another security module, the
+    /// filter of a container), the kernel says so here, before anything that a command could have a hand in.
+    pub(super) const FIRST: [&'static str; 4] =
+        ["give up other groups", "map the user", "map the group", "part from the host's mounts"];
+
     /// Other namespaces could be had, and one for the network could not.
     pub const NO_NETWORK: &'static str = "make a network of its own";
 
@@ -114,7 +119,8 @@ impl Entry {
             self.map_the_user()?;
         }
         let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
-        mount_change(c"/", private).map_err(Stuck::at("part from the host's mounts"))?;
+        let [.., part] = Stuck::FIRST;
+        mount_change(c"/", private).map_err(Stuck::at(part))?;
         if flags.contains(UnshareFlags::NEWNET) {
             network::loopback_up().map_err(Stuck::at("bring the loopback up"))?;
         }
@@ -158,12 +164,13 @@ impl Entry {
             let file = openat(CWD, path, OFlags::WRONLY | OFlags::CLOEXEC, FileMode::empty())?;
             rustix::io::write(&file, text.to_bytes()).map(|_| ())
         };
+        let [groups, user, group, _] = Stuck::FIRST;
         write(c"/proc/self/setgroups", c"deny").map_err(|errno| match errno {
             Errno::NOENT => Stuck::at("map the user where /proc is missing; mount it")(errno),
-            errno => Stuck::at("give up other groups")(errno),
+            errno => Stuck::at(groups)(errno),
         })?;
-        write(c"/proc/self/uid_map", &self.uid_map).map_err(Stuck::at("map the user"))?;
-        write(c"/proc/self/gid_map", &self.gid_map).map_err(Stuck::at("map the group"))
+        write(c"/proc/self/uid_map", &self.uid_map).map_err(Stuck::at(user))?;
+        write(c"/proc/self/gid_map", &self.gid_map).map_err(Stuck::at(group))
     }
 }
 

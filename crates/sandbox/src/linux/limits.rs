@@ -89,6 +89,7 @@ impl Stuck {
                 errno,
                 Errno::NOMEM | Errno::NOSPC | Errno::AGAIN | Errno::MFILE | Errno::NFILE
             ),
+            step if Self::FIRST.contains(&step) => matches!(errno, Errno::PERM | Errno::ACCESS),
             _ => false,
         }
     }

@@ -20,6 +20,7 @@ use call::{Fd, call};
 use rustix::fd::{AsFd, BorrowedFd, FromRawFd as _, OwnedFd, RawFd};
 use rustix::fs::Mode;
 use rustix::io::Errno;
+use rustix::mount::{MountPropagationFlags, mount_change};
 use rustix::thread::{CapabilitySet, CapabilitySets, UnshareFlags};
 use std::ffi::CStr;
 use std::ptr;
@@ -50,13 +51,15 @@ pub(crate) fn may_administer() -> bool {
         .is_ok_and(|sets| sets.effective.contains(CapabilitySet::SYS_ADMIN))
 }
 
-/// Whether this user may make the namespaces of a cage. A child tries it.
+/// Whether this user may make the namespaces of a cage, and do something in them. A child tries it.
 pub(crate) fn may_make_namespaces() -> bool {
     let flags =
         UnshareFlags::NEWNS | UnshareFlags::NEWIPC | UnshareFlags::NEWNET | UnshareFlags::NEWPID;
+    let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
     in_a_child(|| {
-        (may_administer() && unshare(flags).is_ok())
-            || unshare(flags | UnshareFlags::NEWUSER).is_ok()
+        ((may_administer() && unshare(flags).is_ok())
+            || unshare(flags | UnshareFlags::NEWUSER).is_ok())
+            && mount_change(c"/", private).is_ok()
     })
 }
 

@@ -170,7 +170,11 @@ impl Nursery {
             cell.used = Instant::now();
             return Ok(Arc::clone(&cell.line));
         }
-        let line = Arc::new(Line::caged(site, Allowed::Namespaces)?);
+        let line = match Line::caged(site, Allowed::Namespaces) {
+            Err(error) if error.is_refusal() => Line::caged(site, Allowed::Nothing),
+            line => line,
+        };
+        let line = Arc::new(line?);
         let first = cells.is_empty();
         let (site, used) = (Arc::clone(site), Instant::now());
         cells.push(Cell { site, line: Arc::clone(&line), used });
