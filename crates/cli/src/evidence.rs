@@ -148,13 +148,13 @@ fn open_own(path: &Path) -> io::Result<File> {
             "it has another name, by which the command could write to it",
         ));
     }
-    let is_this = |stream: io::Result<rustix::fs::Stat>| {
-        stream.is_ok_and(|stream| (stream.st_dev, stream.st_ino) == (found.dev(), found.ino()))
+    let is_this = |stream: std::os::fd::BorrowedFd<'_>| {
+        let stream = stream.try_clone_to_owned().and_then(|stream| File::from(stream).metadata());
+        stream.is_ok_and(|stream| (stream.dev(), stream.ino()) == (found.dev(), found.ino()))
     };
-    let stat = |stream: std::os::fd::BorrowedFd<'_>| Ok(rustix::fs::fstat(stream)?);
     use std::os::fd::AsFd as _;
     let (input, output, error) = (io::stdin(), io::stdout(), io::stderr());
-    if [input.as_fd(), output.as_fd(), error.as_fd()].into_iter().map(stat).any(is_this) {
+    if [input.as_fd(), output.as_fd(), error.as_fd()].into_iter().any(is_this) {
         return Err(io::Error::other("it is one of the command's standard streams"));
     }
     Ok(file)

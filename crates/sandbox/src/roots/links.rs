@@ -167,7 +167,7 @@ fn is_gone(error: &io::Error) -> bool {
 
 /// Whether this user can obey what lies in a directory, or could be made to by a command: that may change the mode of what
 /// is its user's.
-#[cfg(unix)]
+#[cfg(target_os = "linux")]
 fn may_be_passed(directory: &Path) -> bool {
     use super::protected::is_placeholder;
     use rustix::fs::{Access, AtFlags, CWD, accessat};
@@ -179,7 +179,7 @@ fn may_be_passed(directory: &Path) -> bool {
     ((is_own && found.permissions().mode() & 0o111 != 0) || passes()) && !is_placeholder(&found)
 }
 
-#[cfg(not(unix))]
+#[cfg(not(target_os = "linux"))]
 fn may_be_passed(_directory: &Path) -> bool {
     true
 }

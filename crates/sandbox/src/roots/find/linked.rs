@@ -17,14 +17,14 @@ enum Whose {
 }
 
 /// Whether this process's user has made it.
-#[cfg(unix)]
+#[cfg(target_os = "linux")]
 fn is_own(link: &Path) -> bool {
     use std::os::unix::fs::MetadataExt as _;
     let own = rustix::process::geteuid().as_raw();
     link.symlink_metadata().is_ok_and(|found| found.uid() == own)
 }
 
-#[cfg(not(unix))]
+#[cfg(not(target_os = "linux"))]
 fn is_own(_link: &Path) -> bool {
     true
 }
